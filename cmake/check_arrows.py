@@ -1,0 +1,64 @@
+"""Checks that a folder of src/ includes only what its line in CMakeLists.txt needs, directly or through those.
+
+The linker refuses most wrong arrows, but not an include of a header that needs nothing linked. Prints each wrong
+include as file:line with the line to change, and fails if there is any.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LIBRARY = re.compile(r"^\s*lockstep_library\(\s*(\w+)\s+NEEDS\s+([^)]*)\)", re.MULTILINE)
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
+
+
+def read_needs(text):
+    """The folders each folder may include: itself, and all that its needs reach."""
+    lines = {name: set(needs.split()) for name, needs in LIBRARY.findall(text)}
+
+    def reach(name, seen):
+        if name in lines and name not in seen:
+            seen.add(name)
+            for need in lines[name]:
+                reach(need, seen)
+        return seen
+
+    return {name: reach(name, set()) for name in lines}
+
+
+def wrong_includes(path, folder, allowed):
+    folders = {entry.name for entry in (ROOT / "src").iterdir() if entry.is_dir()}
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        target, slash, _ = match.group(1).partition("/")
+        where = f"{path.relative_to(ROOT)}:{number}"
+        if target == "..":
+            yield f"{where}: includes {match.group(1)}; name it from src/ instead"
+        elif slash and target in folders and target not in allowed:
+            reached = ", ".join(sorted(allowed))
+            yield f"{where}: {folder} may not include {target}; by CMakeLists.txt it reaches {reached}"
+
+
+def main():
+    needs = read_needs((ROOT / "CMakeLists.txt").read_text())
+    wrong, files = [], 0
+    for folder in sorted(entry for entry in (ROOT / "src").iterdir() if entry.is_dir()):
+        paths = sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
+        if paths and folder.name not in needs:
+            wrong.append(f"src/{folder.name}: has no lockstep_library line in CMakeLists.txt")
+            continue
+        files += len(paths)
+        for path in paths:
+            wrong.extend(wrong_includes(path, folder.name, needs[folder.name]))
+    for line in wrong:
+        print(line, file=sys.stderr)
+    print(f"arrows: {files} files in {len(needs)} folders, {len(wrong)} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

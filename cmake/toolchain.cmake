@@ -1,0 +1,21 @@
+# Compiler settings common to every target: warnings are errors in our code, floating point keeps its written order.
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+# restrict: GCC 12 reports std::string concatenation falsely (GCC bug 105329).
+add_compile_options(-Wall -Wextra -Werror -Wno-psabi -Wno-restrict)
+# Contraction is decided by the code (explicit fma), never by the optimiser: the same expression must round the same
+# way in a vector body and in a scalar tail, at -O0 and at -O3.
+add_compile_options(-ffp-contract=off -fno-math-errno)
+
+set(LOCKSTEP_SANITIZE "" CACHE STRING "Value for -fsanitize, empty for none")
+if(LOCKSTEP_SANITIZE)
+  add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
+endif()

@@ -1,0 +1,91 @@
+// The CPU backend: kernels on a thread pool, memory from mmap, a stream that runs at once.
+#include <dnnl.h>
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "backend/backend.h"
+#include "backend/cpu/isa.h"
+#include "backend/cpu/kernel_def.h"
+#include "backend/cpu/simd/simd.h"
+#include "base/error.h"
+
+namespace lockstep {
+namespace cpu {
+namespace {
+
+// Anonymous pages: zero, untouched until used, and returned to the system when freed.
+class CpuBuffer : public Buffer {
+ public:
+  explicit CpuBuffer(int64_t bytes) : bytes_(bytes) {
+    if (bytes == 0) return;
+    data_ = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data_ == MAP_FAILED) throw DeviceError("cannot map {} bytes of memory: {}", bytes, std::strerror(errno));
+    madvise(data_, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  }
+  ~CpuBuffer() override {
+    if (bytes_ != 0) munmap(data_, static_cast<size_t>(bytes_));
+  }
+  CpuBuffer(const CpuBuffer&) = delete;
+  CpuBuffer& operator=(const CpuBuffer&) = delete;
+  void* data() override { return data_; }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  int64_t bytes_;
+};
+
+class CpuStream : public Stream {
+ public:
+  void enqueue(Kernel& kernel, const KernelArgs& args) override { kernel.run(args); }
+  void synchronize() override {}
+};
+
+class CpuBackend : public Backend {
+ public:
+  explicit CpuBackend(int threads) : isa_(detect_isa()), pool_(threads), context_{pool_, simd_for(isa_)} {
+    dnnl_set_max_cpu_isa(isa_ == Isa::kAvx512 ? dnnl_cpu_isa_all : dnnl_cpu_isa_avx2);
+  }
+
+  std::string name() const override { return "cpu"; }
+  std::string architecture() const override { return "x86-64-" + std::string(name_of(isa_)); }
+
+  KernelChoice choose(const Graph& graph, const Node& node) override {
+    KernelChoice choice;
+    for (const KernelDef& def : all_kernels()) {
+      if (def.op != node.op->name) continue;
+      std::string reason = def.refuse(graph, node);
+      if (!reason.empty()) {
+        choice.refusals.push_back({std::string(def.name), std::move(reason)});
+        continue;
+      }
+      choice.kernel = def.make(graph, node, context_);
+      choice.name = def.name;
+      break;
+    }
+    return choice;
+  }
+
+  std::unique_ptr<Buffer> allocate(int64_t bytes) override { return std::make_unique<CpuBuffer>(bytes); }
+  std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
+  void upload(void* device, const void* host, int64_t bytes) override {
+    std::memcpy(device, host, static_cast<size_t>(bytes));
+  }
+  void copy(void* to, const void* from, int64_t bytes) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+  void download(void* host, const void* device, int64_t bytes) override {
+    std::memcpy(host, device, static_cast<size_t>(bytes));
+  }
+
+ private:
+  Isa isa_;
+  ThreadPool pool_;
+  CpuContext context_;
+};
+
+}  // namespace
+}  // namespace cpu
+
+std::unique_ptr<Backend> make_cpu_backend(int threads) { return std::make_unique<cpu::CpuBackend>(threads); }
+
+}  // namespace lockstep

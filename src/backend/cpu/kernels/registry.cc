@@ -1,0 +1,33 @@
+// The one list of CPU kernels. Adding one: write kernels/<op>.cc with a function that returns its KernelDef, and name
+// it here. Several kernels may serve one op; the first in this list that does not refuse is taken.
+#include "backend/cpu/kernel_def.h"
+
+namespace lockstep::cpu {
+
+// clang-format off
+#define LOCKSTEP_KERNELS(X) \
+  /* products */ X(matmul_f32) \
+  /* shapes */ X(constant) \
+  /* pointwise and fused */ \
+  /* reductions */ \
+  /* convolution */ \
+  /* losses */ \
+  /* norms */ \
+  /* attention */ \
+  /* tables */ \
+  /* random */ \
+  /* optimizers */
+// clang-format on
+
+#define DECLARE(name) KernelDef name##_kernel();
+LOCKSTEP_KERNELS(DECLARE)
+#undef DECLARE
+
+const std::vector<KernelDef>& all_kernels() {
+#define MAKE(name) name##_kernel(),
+  static const std::vector<KernelDef> kernels{LOCKSTEP_KERNELS(MAKE)};
+#undef MAKE
+  return kernels;
+}
+
+}  // namespace lockstep::cpu

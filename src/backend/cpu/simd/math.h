@@ -1,0 +1,148 @@
+// Elementary functions of a Vec: exp, expm1, log, log1p on [0,1], tanh, erf, sigmoid, softplus, rsqrt.
+//
+// Range reduction in the manner of Cephes, then minimax polynomials (or a rational, for erf) fitted for this
+// file; the residual of each fit stands beside its coefficients, the measured error of each function in
+// math_test.cc. A NaN goes in and comes out, infinities give the limit, and every lane is computed without
+// looking at the others. No approximate reciprocal is used: its bits differ between vendors, those of a
+// division do not.
+#pragma once
+#include "backend/cpu/simd/vec.h"
+
+namespace lockstep::cpu::LOCKSTEP_ISA {
+
+inline constexpr float kInfinity = __builtin_inff();
+inline constexpr float kNaN = __builtin_nanf("");
+
+inline Vec abs(Vec x) { return (Vec)((VecInt)x & 0x7fffffff); }
+inline Vec copy_sign(Vec magnitude, Vec sign) {
+  return (Vec)((VecInt)magnitude | ((VecInt)sign & broadcast_int(INT32_MIN)));
+}
+// Limits x to [low, high]; a NaN passes, since min and max return their second operand then.
+inline Vec clamp(Vec x, float low, float high) { return max(broadcast(low), min(broadcast(high), x)); }
+inline Vec rsqrt(Vec x) { return 1.0f / sqrt(x); }
+
+template <int N>
+inline Vec polynomial(Vec x, const float (&c)[N]) {
+  Vec y = broadcast(c[N - 1]);
+  for (int k = N - 2; k >= 0; --k) y = fma(y, x, broadcast(c[k]));
+  return y;
+}
+
+// p * 2^n for an integral n that may leave the exponent range: overflow gives infinity, underflow rounds
+// once.
+inline Vec scale_by_power_of_two(Vec p, Vec n) {
+#if defined(__AVX512F__)
+  return (Vec)_mm512_scalef_ps((__m512)p, (__m512)n);
+#else
+  const VecInt whole = to_int(n);
+  const VecInt half = whole >> 1;
+  return p * (Vec)((half + 127) << 23) * (Vec)((whole - half + 127) << 23);
+#endif
+}
+
+inline constexpr float kLog2E = 1.44269504f;
+// ln 2 in two parts; n * kLn2High is exact for every exponent n.
+inline constexpr float kLn2High = 0.693359375f;
+inline constexpr float kLn2Low = -2.12194440e-4f;
+
+inline Vec reduce_by_ln2(Vec x, Vec n) {
+  return fma(n, broadcast(-kLn2Low), fma(n, broadcast(-kLn2High), x));
+}
+
+inline constexpr float kExpCoefficients[] = {1.0f,
+                                             1.0f,
+                                             4.999999404e-01f,
+                                             1.666651517e-01f,
+                                             4.166808724e-02f,
+                                             8.369300514e-03f,
+                                             1.383834751e-03f};  // 3.3e-9 relative on |r| <= ln2/2
+
+// Beyond these bounds e^x is 0 or infinity already; within them its exponent is a small integer.
+inline Vec clamp_for_exp(Vec x) { return clamp(x, -104.0f, 89.0f); }
+
+inline Vec exp(Vec x) {
+  x = clamp_for_exp(x);
+  const Vec n = round(x * kLog2E);
+  return scale_by_power_of_two(polynomial(reduce_by_ln2(x, n), kExpCoefficients), n);
+}
+// e^(x + low), where low is a correction far smaller than x.
+inline Vec exp(Vec x, Vec low) {
+  x = clamp_for_exp(x);
+  const Vec n = round(x * kLog2E);
+  return scale_by_power_of_two(polynomial(reduce_by_ln2(x, n) + low, kExpCoefficients), n);
+}
+inline float exp(float x) { return exp(broadcast(x))[0]; }
+
+// e^x - 1 without cancellation near 0, for x in [-80, 80].
+inline Vec expm1_bounded(Vec x) {
+  constexpr float c[] = {4.999999702e-01f, 1.666654497e-01f, 4.166744649e-02f, 8.366446942e-03f,
+                         1.386980992e-03f};  // 1.4e-8 relative to e^r - 1
+  const Vec n = round(x * kLog2E);
+  const Vec r = reduce_by_ln2(x, n);
+  const Vec p = fma(r * r, polynomial(r, c), r);
+  const Vec s = (Vec)((to_int(n) + 127) << 23);
+  return fma(p, s, s - 1.0f);
+}
+
+// log(2^e * (1+f)) for f in [sqrt(1/2)-1, sqrt(2)-1].
+inline Vec log_of_parts(Vec f, Vec e) {
+  constexpr float c[] = {3.333333135e-01f, -2.500082254e-01f, 2.000124604e-01f, -1.662331969e-01f,
+                         1.420145780e-01f, -1.316032857e-01f, 1.276308894e-01f, -7.635416836e-02f};  // 5.9e-9
+  const Vec square = f * f;
+  Vec y = f * square * polynomial(f, c);
+  y = fma(e, broadcast(kLn2Low), y);
+  y = fma(square, broadcast(-0.5f), y);
+  return fma(e, broadcast(kLn2High), f + y);
+}
+
+// x = 2^e * (1+f) for a positive finite x, subnormals included.
+inline void split_for_log(Vec x, Vec& f, Vec& e) {
+  constexpr int32_t kSqrtHalf = 0x3f3504f3;
+  const VecInt tiny = x < 1.17549435e-38f;
+  const VecInt bits = (VecInt)(tiny ? x * 16777216.0f : x);
+  const VecInt exponent = (bits - kSqrtHalf) >> 23;
+  f = (Vec)(bits - (exponent << 23)) - 1.0f;
+  e = to_float(exponent) - (tiny ? broadcast(24.0f) : zero());
+}
+
+inline Vec log(Vec x) {
+  Vec f, e;
+  split_for_log(x, f, e);
+  const Vec y = x < kInfinity ? log_of_parts(f, e) : x;
+  return x > 0.0f ? y : (x == 0.0f ? broadcast(-kInfinity) : broadcast(kNaN));
+}
+inline float log(float x) { return log(broadcast(x))[0]; }
+
+// log(1+z) for z in [0, 1]: 1+z is never rounded, so that small z keep their digits.
+inline Vec log1p_unit(Vec z) {
+  const VecInt small = z < 0.41421356f;
+  const Vec f = small ? z : fma(z, broadcast(0.5f), broadcast(-0.5f));
+  return log_of_parts(f, small ? zero() : broadcast(1.0f));
+}
+
+inline Vec tanh(Vec x) {
+  // tanh|x| = (e^2|x| - 1) / (e^2|x| + 1), and 1 to the last bit from |x| = 9.02 on.
+  const Vec doubled = min(broadcast(20.0f), abs(x) * 2.0f);
+  const Vec e = expm1_bounded(doubled);
+  return copy_sign(e / (e + 2.0f), x);
+}
+
+inline Vec erf(Vec x) {
+  // x * P(x^2)/Q(x^2) with positive coefficients only, 5.4e-8 relative on |x| <= 3.93, where erf is 1 to half
+  // an ulp.
+  constexpr float p[] = {1.128379107e+00f, 1.959469914e-01f, 5.343297124e-02f,
+                         3.989452962e-03f, 2.875296923e-04f, 1.976789918e-06f};
+  constexpr float q[] = {1.000000000e+00f, 5.069854259e-01f, 1.163551882e-01f,
+                         1.541996282e-02f, 1.212312724e-03f, 3.746902803e-05f};
+  const Vec bounded = clamp(x, -3.93f, 3.93f);
+  const Vec square = bounded * bounded;
+  return clamp(bounded * polynomial(square, p) / polynomial(square, q), -1.0f, 1.0f);
+}
+
+inline Vec sigmoid(Vec x) { return 1.0f / (1.0f + exp(-x)); }
+
+// log(1 + e^-|x|): what softplus and the binary cross-entropy add to max(x, 0), without overflow.
+inline Vec log1p_exp_minus_abs(Vec x) { return log1p_unit(exp(-abs(x))); }
+inline Vec softplus(Vec x) { return max(zero(), x) + log1p_exp_minus_abs(x); }
+
+}  // namespace lockstep::cpu::LOCKSTEP_ISA

@@ -1,0 +1,127 @@
+#include "base/philox.h"
+
+#include <bit>
+#include <cmath>
+
+namespace lockstep {
+namespace {
+
+constexpr double kTwoToMinus32 = 0x1p-32;
+
+// Natural logarithm of a normal positive double, within 2 ulp: x = m 2^e with m in [0.70, 1.42), and
+// log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172, by its series.
+double log_of(double x) {
+  const uint64_t bits = std::bit_cast<uint64_t>(x);
+  int exponent = static_cast<int>(bits >> 52) - 1023;
+  double m = std::bit_cast<double>((bits & 0x000fffffffffffffull) | 0x3ff0000000000000ull);
+  if (m > 1.41421356) {
+    m *= 0.5;
+    exponent += 1;
+  }
+  const double s = (m - 1.0) / (m + 1.0);
+  const double s2 = s * s;
+  double series = 0.0;
+  for (int k = 21; k >= 3; k -= 2) series = (series + 1.0 / k) * s2;
+  return exponent * 0.6931471805599453 + 2.0 * (s + s * series);
+}
+
+struct SinCos {
+  double sin, cos;
+};
+
+// Sine and cosine of 2 pi turn / 2^32. The quadrant is taken off in integers, which is exact, and leaves an
+// angle of at most pi/4 for the Taylor series (remainder below 1e-16).
+SinCos sin_cos_of_turn(uint32_t turn) {
+  const uint32_t quadrant = (turn + (1u << 29)) >> 30;
+  const int32_t rest = static_cast<int32_t>(turn - (quadrant << 30));
+  const double x = rest * (6.283185307179586 * kTwoToMinus32);
+  const double x2 = x * x;
+  double s = 1.0;
+  for (int k = 14; k >= 2; k -= 2) s = 1.0 - s * (x2 * (1.0 / (k * (k + 1))));
+  s *= x;
+  double c = 1.0;
+  for (int k = 15; k >= 1; k -= 2) c = 1.0 - c * (x2 * (1.0 / (k * (k + 1))));
+  switch (quadrant & 3) {
+    case 0: return {s, c};
+    case 1: return {c, -s};
+    case 2: return {-s, -c};
+    default: return {-c, s};
+  }
+}
+
+struct NormalPair {
+  float even, odd;
+};
+
+NormalPair normal_pair(uint32_t radius_bits, uint32_t turn) {
+  const double u = (radius_bits + 0.5) * kTwoToMinus32;
+  const double radius = std::sqrt(-2.0 * log_of(u));
+  const SinCos angle = sin_cos_of_turn(turn);
+  return {static_cast<float>(radius * angle.cos), static_cast<float>(radius * angle.sin)};
+}
+
+float uniform_of(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
+
+}  // namespace
+
+std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, PhiloxKey key) {
+  auto [c0, c1, c2, c3] = counter;
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const uint64_t product0 = uint64_t{kPhiloxMultiplier0} * c0;
+    const uint64_t product1 = uint64_t{kPhiloxMultiplier1} * c2;
+    c0 = static_cast<uint32_t>(product1 >> 32) ^ c1 ^ key.k0;
+    c2 = static_cast<uint32_t>(product0 >> 32) ^ c3 ^ key.k1;
+    c1 = static_cast<uint32_t>(product1);
+    c3 = static_cast<uint32_t>(product0);
+    key.k0 += kPhiloxWeyl0;
+    key.k1 += kPhiloxWeyl1;
+  }
+  return {c0, c1, c2, c3};
+}
+
+std::array<uint32_t, 4> Philox::block(uint64_t counter) const {
+  return philox4x32({static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
+                     static_cast<uint32_t>(stream_), static_cast<uint32_t>(stream_ >> 32)},
+                    {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
+}
+
+float Philox::uniform(uint64_t index) const { return uniform_of(bits(index)); }
+
+float Philox::normal(uint64_t index) const {
+  const auto words = block(index / 4);
+  const auto pair = normal_pair(words[index % 4 & 2], words[(index % 4) | 1]);
+  return index % 2 == 0 ? pair.even : pair.odd;
+}
+
+uint64_t Philox::bernoulli_threshold(double p) {
+  if (!(p > 0.0)) return 0;
+  if (p >= 1.0) return uint64_t{1} << 32;
+  return static_cast<uint64_t>(p * 0x1p32 + 0.5);
+}
+
+void Philox::fill_normal(std::span<float> out, float mean, float std, uint64_t first) const {
+  std::array<float, 4> z;
+  for (size_t j = 0; j < out.size(); ++j) {
+    const uint64_t index = first + j;
+    if (j == 0 || index % 4 == 0) {
+      const auto words = block(index / 4);
+      const auto low = normal_pair(words[0], words[1]);
+      const auto high = normal_pair(words[2], words[3]);
+      z = {low.even, low.odd, high.even, high.odd};
+    }
+    out[j] = mean + std * z[index % 4];
+  }
+}
+
+void Philox::fill_uniform(std::span<float> out, float lo, float hi, uint64_t first) const {
+  const float last = std::nextafter(hi, lo);
+  std::array<uint32_t, 4> words;
+  for (size_t j = 0; j < out.size(); ++j) {
+    const uint64_t index = first + j;
+    if (j == 0 || index % 4 == 0) words = block(index / 4);
+    const float value = lo + (hi - lo) * uniform_of(words[index % 4]);
+    out[j] = value < hi ? value : last;
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+#include "cli/cli.h"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace lockstep {
+namespace {
+
+enum ExitCode { kDone = 0, kFailed = 1, kBadUsage = 2 };
+
+}  // namespace
+
+int run_cli(int argc, char** argv) {
+  CLI::App app{"Lockstep: distributed training that gives the same bits at any scale", "lockstep"};
+  app.require_subcommand(1);
+  add_version_command(app);
+  add_env_command(app);
+  try {
+    app.parse(argc, argv);
+    return kDone;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kBadUsage;
+  } catch (const UserError& error) {
+    std::cerr << "lockstep: " << error.what() << "\n";
+    return kBadUsage;
+  } catch (const InternalError& error) {
+    std::cerr << "lockstep: internal error, please report it: " << error.what() << "\n";
+    return kFailed;
+  } catch (const std::exception& error) {
+    std::cerr << "lockstep: " << error.what() << "\n";
+    return kFailed;
+  }
+}
+
+}  // namespace lockstep

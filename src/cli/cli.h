@@ -1,0 +1,13 @@
+// The command line: one file per subcommand, each adding itself to the parser.
+#pragma once
+#include <CLI/App.hpp>
+
+namespace lockstep {
+
+// Parses and runs; turns every exception into a message and an exit code (docs/errors.md).
+int run_cli(int argc, char** argv);
+
+void add_version_command(CLI::App& app);
+void add_env_command(CLI::App& app);
+
+}  // namespace lockstep

@@ -1,0 +1,164 @@
+#include "graph/graph.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "graph/op_def.h"
+
+namespace lockstep {
+namespace {
+
+// A number given as an int where a number is expected (eps=1) is taken as that number.
+Attribute converted(const Attribute& value, const Attribute& like) {
+  if (std::holds_alternative<double>(like) && std::holds_alternative<int64_t>(value))
+    return static_cast<double>(std::get<int64_t>(value));
+  if (std::holds_alternative<std::vector<double>>(like) && std::holds_alternative<std::vector<int64_t>>(value)) {
+    const auto& ints = std::get<std::vector<int64_t>>(value);
+    return std::vector<double>(ints.begin(), ints.end());
+  }
+  return value;
+}
+
+std::string attribute_names(const OpDef& op) {
+  std::string out;
+  for (const AttributeDef& def : op.attributes) out += (out.empty() ? "" : ", ") + std::string(def.name);
+  return out.empty() ? "none" : out;
+}
+
+// Completes the given attributes with defaults, in the op's order, and checks names and kinds.
+template <typename Where>
+Attributes checked_attributes(const OpDef& op, const Attributes& given, const Where& where) {
+  for (const auto& [name, value] : given.entries()) {
+    const bool known = std::any_of(op.attributes.begin(), op.attributes.end(),
+                                   [&name = name](const AttributeDef& def) { return def.name == name; });
+    if (!known) throw UserError("{}: unknown attribute {}; {} has: {}", where(), name, op.name, attribute_names(op));
+  }
+  Attributes result;
+  for (const AttributeDef& def : op.attributes) {
+    const Attribute* found = given.find(def.name);
+    if (found == nullptr) {
+      if (def.required) throw UserError("{}: attribute {} is required", where(), def.name);
+      result.set(def.name, def.default_value);
+      continue;
+    }
+    Attribute value = converted(*found, def.default_value);
+    if (value.index() != def.default_value.index())
+      throw UserError("{}: attribute {} is {}, a {}; it must be a {}", where(), def.name, to_string(value),
+                      kind_name(value), kind_name(def.default_value));
+    result.set(def.name, std::move(value));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string_view name_of(Role role) {
+  constexpr std::array<std::string_view, 4> kNames = {"input", "param", "grad", "state"};
+  return kNames[static_cast<size_t>(role)];
+}
+
+Value Graph::add_input(std::string_view name, Type type, Role role) {
+  if (by_name_.contains(std::string(name))) throw UserError("graph {}: two inputs are named {}", name_, name);
+  const Value value = add_value(type, name, -1, static_cast<int32_t>(inputs_.size()));
+  inputs_.push_back({value, role});
+  return value;
+}
+
+std::vector<Value> Graph::emit_all(std::string_view op, std::span<const Value> inputs, Attributes attributes,
+                                   std::string_view name) {
+  return emit_all(ops_->get(op), inputs, std::move(attributes), name);
+}
+
+std::vector<Value> Graph::emit_all(const OpDef& op, std::span<const Value> inputs, Attributes attributes,
+                                   std::string_view name) {
+  for (const Value input : inputs)
+    LOCKSTEP_CHECK(input.valid() && input.id < value_count(), "operand of {} in graph {}", op.name, name_);
+  const auto where = [&] { return describe(*this, op, inputs); };
+  const auto count = static_cast<int>(inputs.size());
+  if (count < op.min_inputs || count > op.max_inputs) {
+    const std::string wanted = op.max_inputs == OpDef::kVariadic     ? fmt::format("at least {}", op.min_inputs)
+                               : op.min_inputs == op.max_inputs ? fmt::format("{}", op.min_inputs)
+                                                                : fmt::format("{} to {}", op.min_inputs, op.max_inputs);
+    throw UserError("{}: takes {} operands, got {}", where(), wanted, count);
+  }
+  Node node{&op, {inputs.begin(), inputs.end()}, {}, checked_attributes(op, attributes, where)};
+  std::vector<Type> types;
+  try {
+    types = op.infer(InferContext(*this, op, inputs, node.attributes));
+  } catch (const UserError& error) {
+    const std::string text = error.what();
+    if (text.starts_with(where())) throw;
+    throw UserError("{}: {}", where(), text);
+  }
+  const auto index = static_cast<int32_t>(nodes_.size());
+  for (size_t i = 0; i < types.size(); ++i) {
+    const std::string base = name.empty() ? std::string(op.name) : std::string(name);
+    node.outputs.push_back(add_value(types[i], i == 0 ? base : fmt::format("{}.{}", base, i), index, static_cast<int32_t>(i)));
+  }
+  nodes_.push_back(std::move(node));
+  return nodes_.back().outputs;
+}
+
+Value Graph::emit(std::string_view op, std::initializer_list<Value> inputs, Attributes attributes,
+                  std::string_view name) {
+  return emit_all(op, std::span<const Value>(inputs.begin(), inputs.size()), std::move(attributes), name).at(0);
+}
+
+Value Graph::find(std::string_view name) const {
+  const auto found = by_name_.find(std::string(name));
+  return found == by_name_.end() ? Value{} : Value{found->second};
+}
+
+Role Graph::role(Value input) const {
+  LOCKSTEP_CHECK(producer(input) < 0, "{} is not a graph input", name(input));
+  return inputs_[static_cast<size_t>(output_index(input))].role;
+}
+
+void Graph::rename(Value value, std::string_view name) {
+  ValueInfo& info = values_[static_cast<size_t>(value.id)];
+  if (info.name == name) return;
+  if (by_name_.contains(std::string(name))) throw UserError("graph {}: two values are named {}", name_, name);
+  by_name_.erase(info.name);
+  info.name = name;
+  by_name_[info.name] = value.id;
+}
+
+const Graph::ValueInfo& Graph::info(Value value) const {
+  LOCKSTEP_CHECK(value.valid() && value.id < value_count(), "value {} of graph {}", value.id, name_);
+  return values_[static_cast<size_t>(value.id)];
+}
+
+Value Graph::add_value(Type type, std::string_view name, int32_t producer, int32_t output_index) {
+  const Value value{static_cast<int32_t>(values_.size())};
+  values_.push_back({type, unique_name(name), producer, output_index});
+  by_name_[values_.back().name] = value.id;
+  return value;
+}
+
+std::string Graph::unique_name(std::string_view wanted) {
+  std::string name(wanted);
+  if (!by_name_.contains(name)) return name;
+  int32_t& suffix = next_suffix_[name];
+  do {
+    name = fmt::format("{}_{}", wanted, ++suffix);
+  } while (by_name_.contains(name));
+  return name;
+}
+
+std::string describe(const Graph& graph, const OpDef& op, std::span<const Value> inputs) {
+  std::string out = std::string(op.name) + "(";
+  for (size_t i = 0; i < inputs.size(); ++i)
+    out += fmt::format("{}{}: {}", i == 0 ? "" : ", ", graph.name(inputs[i]), to_string(graph.type(inputs[i])));
+  return out + ")";
+}
+
+std::vector<std::vector<int32_t>> users_of(const Graph& graph) {
+  std::vector<std::vector<int32_t>> users(static_cast<size_t>(graph.value_count()));
+  for (size_t n = 0; n < graph.nodes().size(); ++n)
+    for (const Value input : graph.nodes()[n].inputs)
+      users[static_cast<size_t>(input.id)].push_back(static_cast<int32_t>(n));
+  return users;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+#include "graph/rewriter.h"
+
+#include "base/error.h"
+#include "graph/op_def.h"
+
+namespace lockstep {
+
+Rewriter::Rewriter(const Graph& old)
+    : old_(old), graph_(old.ops(), old.name()), map_(static_cast<size_t>(old.value_count())) {
+  for (const GraphInput& input : old.inputs())
+    map(input.value, graph_.add_input(old.name(input.value), old.type(input.value), input.role));
+}
+
+Value Rewriter::mapped(Value old_value) const {
+  const Value value = map_[static_cast<size_t>(old_value.id)];
+  LOCKSTEP_CHECK(value.valid(), "{} was dropped but is still used", old_.name(old_value));
+  return value;
+}
+
+std::vector<Value> Rewriter::mapped(std::span<const Value> old_values) const {
+  std::vector<Value> values;
+  for (const Value value : old_values) values.push_back(mapped(value));
+  return values;
+}
+
+std::vector<Value> Rewriter::copy(const Node& node) {
+  std::vector<Value> results = graph_.emit_all(*node.op, mapped(node.inputs), node.attributes, old_.name(node.outputs[0]));
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (i > 0 && !graph_.find(old_.name(node.outputs[i])).valid()) graph_.rename(results[i], old_.name(node.outputs[i]));
+    map(node.outputs[i], results[i]);
+  }
+  return results;
+}
+
+Graph Rewriter::finish() && {
+  for (const GraphOutput& output : old_.outputs()) {
+    if (output.target.valid())
+      graph_.add_update(mapped(output.target), mapped(output.value));
+    else
+      graph_.add_output(mapped(output.value));
+  }
+  return std::move(graph_);
+}
+
+}  // namespace lockstep

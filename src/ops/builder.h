@@ -1,0 +1,68 @@
+// Builder: writes ops into a graph the way a model author thinks of them. Operands of pointwise ops are broadcast
+// together by NumPy's rule (the graph itself has only explicit broadcasts).
+//
+// Shape letters used throughout: B batch, T sequence, C channels or width, H heads, D width of a head, V vocabulary.
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "graph/op_def.h"
+
+namespace lockstep {
+
+class Builder {
+ public:
+  explicit Builder(Graph& graph) : graph_(graph) {}
+
+  Graph& graph() { return graph_; }
+  const Type& type(Value value) const { return graph_.type(value); }
+  const Shape& shape(Value value) const { return graph_.type(value).shape; }
+
+  Value input(std::string_view name, Type type) { return graph_.add_input(name, type, Role::kInput); }
+  Value param(std::string_view name, Shape shape) {
+    return graph_.add_input(name, {DType::kF32, shape}, Role::kParam);
+  }
+
+  // A value of the given type filled with one number.
+  Value constant(double value, Type type);
+  Value constant_like(double value, Value like) { return constant(value, type(like)); }
+
+  // Any op by name; one result.
+  Value op(std::string_view name, std::initializer_list<Value> inputs, Attributes attributes = {}) {
+    return graph_.emit(name, inputs, std::move(attributes));
+  }
+  std::vector<Value> op_all(std::string_view name, std::initializer_list<Value> inputs, Attributes attributes = {}) {
+    return graph_.emit_all(name, std::span<const Value>(inputs.begin(), inputs.size()), std::move(attributes));
+  }
+
+  // Pointwise with two operands, broadcast together first.
+  Value binary(std::string_view name, Value a, Value b);
+  Value add(Value a, Value b) { return binary("add", a, b); }
+  Value sub(Value a, Value b) { return binary("sub", a, b); }
+  Value mul(Value a, Value b) { return binary("mul", a, b); }
+  Value div(Value a, Value b) { return binary("div", a, b); }
+  Value scale(Value a, double factor) { return mul(a, constant(factor, {type(a).dtype, {}})); }
+  Value shift(Value a, double amount) { return add(a, constant(amount, {type(a).dtype, {}})); }
+  Value neg(Value a) { return op("neg", {a}); }
+  Value exp(Value a) { return op("exp", {a}); }
+  Value tanh(Value a) { return op("tanh", {a}); }
+  Value cast(Value a, DType dtype) { return type(a).dtype == dtype ? a : op("cast", {a}, {{"dtype", dtype}}); }
+
+  Value broadcast(Value a, const Shape& shape);
+  Value reshape(Value a, const Shape& shape);
+  Value transpose(Value a, std::vector<int64_t> permutation);
+  Value slice(Value a, int64_t axis, int64_t begin, int64_t end);
+  Value concat(std::initializer_list<Value> values, int64_t axis);
+  // Sums over axes (dropped unless keep), then nothing; an empty list means no axis.
+  Value sum(Value a, std::vector<int64_t> axes, bool keep = false);
+  Value mean(Value a, std::vector<int64_t> axes, bool keep = false);
+  // Undoes a broadcast: sums a down to shape.
+  Value sum_to(Value a, const Shape& shape);
+
+  Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false);
+
+ private:
+  Graph& graph_;
+};
+
+}  // namespace lockstep

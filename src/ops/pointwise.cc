@@ -1,0 +1,36 @@
+#include "ops/pointwise.h"
+
+namespace lockstep {
+
+std::vector<Type> infer_pointwise(const InferContext& context) {
+  for (int operand = 1; operand < context.count(); ++operand) context.require_same_type(operand, 0);
+  return {context.type(0)};
+}
+
+std::vector<ShardingSignature> shard_pointwise(const Graph& graph, const Node& node) {
+  const auto same = [&](Placement placement) {
+    return ShardingSignature{std::vector<Placement>(node.inputs.size(), placement),
+                             std::vector<Placement>(node.outputs.size(), placement)};
+  };
+  std::vector<ShardingSignature> signatures{same(Placement::replicate())};
+  for (int axis = 0; axis < graph.type(node.outputs[0]).shape.rank(); ++axis)
+    signatures.push_back(same(Placement::split(axis)));
+  return signatures;
+}
+
+OpDef make_pointwise(const Pointwise& op) {
+  OpDef def{.name = op.name, .summary = op.summary, .attributes = op.attributes};
+  def.min_inputs = def.max_inputs = op.operands;
+  def.traits = {.pointwise = true, .recompute_cheap = true};
+  def.infer = infer_pointwise;
+  def.gradient = op.gradient;
+  def.scalar = op.scalar;
+  def.sharding = shard_pointwise;
+  def.cost = [](const Graph& graph, const Node& node) {
+    return Cost{static_cast<double>(graph.type(node.outputs[0]).shape.numel()), touched_bytes(graph, node)};
+  };
+  for (int operand = 0; operand < op.operands; ++operand) def.inplace.push_back({operand, 0});
+  return def;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,24 @@
+// What all pointwise ops share: the shape rule, the sharding rule and the cost. Each op's own file gives its formula
+// and its gradient.
+#pragma once
+#include "graph/op_def.h"
+
+namespace lockstep {
+
+// All operands equal in type; the result has that type.
+std::vector<Type> infer_pointwise(const InferContext& context);
+// Split along any axis together, or all replicated.
+std::vector<ShardingSignature> shard_pointwise(const Graph& graph, const Node& node);
+
+struct Pointwise {
+  std::string_view name;
+  std::string_view summary;
+  int operands;
+  double (*scalar)(std::span<const double>, const Attributes&);
+  std::vector<Value> (*gradient)(GradientContext&);
+  std::vector<AttributeDef> attributes = {};
+};
+
+OpDef make_pointwise(const Pointwise& op);
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+#include "ops/registry.h"
+
+namespace lockstep {
+
+// clang-format off
+#define LOCKSTEP_OPS(X) \
+  /* pointwise */ X(add) X(mul) \
+  /* shapes */ X(constant) X(reshape) X(broadcast) \
+  /* reductions */ X(sum) \
+  /* products */ X(matmul) \
+  /* fused */ \
+  /* convolution */ \
+  /* losses */ \
+  /* norms */ \
+  /* attention */ \
+  /* tables */ \
+  /* random */ \
+  /* optimizers */ \
+  /* collectives */
+// clang-format on
+
+#define DECLARE(name) OpDef name##_op();
+LOCKSTEP_OPS(DECLARE)
+#undef DECLARE
+
+const OpSet& all_ops() {
+#define MAKE(name) name##_op(),
+  static const OpSet ops({LOCKSTEP_OPS(MAKE)});
+#undef MAKE
+  return ops;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,34 @@
+// reshape(a) {shape}: the same elements in row-major order under another shape. A view: it costs nothing.
+#include "ops/builder.h"
+
+namespace lockstep {
+
+OpDef reshape_op() {
+  OpDef def{.name = "reshape", .summary = "the same elements under another shape"};
+  def.attributes = {{"shape", std::vector<int64_t>{}, "extents of the result", true}};
+  def.traits = {.view = true, .recompute_cheap = true};
+  def.infer = [](const InferContext& c) {
+    const Shape shape(c.attributes().integers("shape"));
+    if (shape.numel() != c.shape(0).numel())
+      c.fail("shape {} has {} elements, the operand has {}", to_string(shape), shape.numel(), c.shape(0).numel());
+    return std::vector<Type>{{c.type(0).dtype, shape}};
+  };
+  def.gradient = [](GradientContext& c) {
+    return std::vector<Value>{Builder(c.graph).reshape(c.grad(), c.type(c.in(0)).shape)};
+  };
+  def.reference = [](const ReferenceContext& c) { c.out().data = c.in(0).data; };
+  def.sharding = [](const Graph& graph, const Node& node) {
+    // Splitting axis 0 survives when the leading extent is unchanged or only merges with or splits off inner axes.
+    std::vector<ShardingSignature> signatures{{{Placement::replicate()}, {Placement::replicate()}},
+                                              {{Placement::partial()}, {Placement::partial()}}};
+    const Shape& from = graph.type(node.inputs[0]).shape;
+    const Shape& to = graph.type(node.outputs[0]).shape;
+    if (from.rank() > 0 && to.rank() > 0 && to[0] != 0 && from[0] != 0 &&
+        (from[0] % to[0] == 0 || to[0] % from[0] == 0))
+      signatures.push_back({{Placement::split(0)}, {Placement::split(0)}});
+    return signatures;
+  };
+  return def;
+}
+
+}  // namespace lockstep

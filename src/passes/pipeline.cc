@@ -1,0 +1,67 @@
+#include "passes/pipeline.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "graph/verifier.h"
+#include "passes/autodiff.h"
+
+namespace lockstep {
+namespace {
+
+Graph run_autodiff(const Graph& graph, const PassOptions& options) {
+  return differentiate(graph, {.accumulate = options.accumulate_gradients});
+}
+
+constexpr std::array kPasses = {
+    Pass{"autodiff", "appends the backward computation", Stage::kDifferentiated, true, run_autodiff},
+};
+
+bool listed(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+std::string_view name_of(Recompute policy) {
+  constexpr std::array<std::string_view, 3> kNames = {"none", "cheap", "block"};
+  return kNames[static_cast<size_t>(policy)];
+}
+
+std::span<const Pass> all_passes() { return kPasses; }
+
+const Pass& find_pass(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Pass& pass : kPasses) {
+    if (pass.name == name) return pass;
+    names.push_back(pass.name);
+  }
+  throw UserError("unknown pass {}; {}", name, suggestion(name, names));
+}
+
+Graph run_passes(const Graph& graph, const PassOptions& options, std::vector<PassTiming>* timings) {
+  for (const auto* names : {&options.disabled, &options.dump_after})
+    for (const std::string& name : *names) find_pass(name);
+  if (!options.stop_after.empty()) find_pass(options.stop_after);
+  Graph current = graph;
+  Stage stage = Stage::kImported;
+  for (const Pass& pass : kPasses) {
+    if (listed(options.disabled, pass.name)) continue;
+    const auto start = std::chrono::steady_clock::now();
+    current = pass.run(current, options);
+    stage = std::max(stage, pass.stage);
+    verify(current, stage);
+    if (timings != nullptr) {
+      const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+      timings->push_back({pass.name, elapsed.count()});
+    }
+    if (options.dump && listed(options.dump_after, pass.name)) options.dump(pass.name, current);
+    if (options.stop_after == pass.name) break;
+  }
+  return current;
+}
+
+}  // namespace lockstep

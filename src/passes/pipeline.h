@@ -1,0 +1,48 @@
+// The one ordered list of passes, and how it is run: after every pass the graph is verified and the pass is timed; any
+// pass can be dumped, disabled or stopped after by name.
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/op_def.h"
+
+namespace lockstep {
+
+enum class Recompute : uint8_t { kNone, kCheap, kBlock };
+std::string_view name_of(Recompute policy);
+
+struct PassOptions {
+  bool accumulate_gradients = false;
+  Recompute recompute = Recompute::kNone;
+  std::vector<std::string> disabled;
+  std::string stop_after;
+  std::vector<std::string> dump_after;
+  std::function<void(std::string_view pass, const Graph&)> dump;
+  // Receives one line per decision that a pass wants to explain ("fusion", ...), when set.
+  std::function<void(std::string_view topic, const std::string& line)> explain;
+};
+
+struct Pass {
+  std::string_view name;
+  std::string_view summary;
+  Stage stage;              // of the graph after the pass
+  bool changes_arithmetic;  // whether rounding may differ with the pass on and off
+  Graph (*run)(const Graph&, const PassOptions&);
+};
+
+struct PassTiming {
+  std::string_view name;
+  double milliseconds;
+};
+
+std::span<const Pass> all_passes();
+const Pass& find_pass(std::string_view name);  // throws UserError with the nearest name
+
+// Runs every enabled pass in order. A training graph (with parameters) is differentiated; pass "autodiff" in
+// `disabled` for inference.
+Graph run_passes(const Graph& graph, const PassOptions& options, std::vector<PassTiming>* timings = nullptr);
+
+}  // namespace lockstep

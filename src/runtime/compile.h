@@ -1,0 +1,19 @@
+// compile: a model's graph becomes an executable: passes, kernels, memory.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "passes/pipeline.h"
+#include "runtime/executable.h"
+
+namespace lockstep {
+
+struct CompileReport {
+  std::vector<PassTiming> passes;
+  double plan_milliseconds = 0;
+};
+
+std::unique_ptr<Executable> compile(const Graph& graph, Backend& backend, const PassOptions& options = {},
+                                    CompileReport* report = nullptr);
+
+}  // namespace lockstep

@@ -1,0 +1,76 @@
+#include "runtime/executable.h"
+
+#include <chrono>
+
+#include "base/error.h"
+#include "graph/op_def.h"
+
+namespace lockstep {
+
+Executable::Executable(Plan plan, Backend& backend)
+    : plan_(std::move(plan)),
+      backend_(backend),
+      stream_(backend.make_stream()),
+      arena_(backend.allocate(plan_.memory.arena_peak)),
+      bound_(plan_.graph.inputs().size(), nullptr) {}
+
+void Executable::bind(std::string_view input, void* data) {
+  const Value value = graph().find(input);
+  if (!value.valid() || graph().producer(value) >= 0)
+    throw InternalError("graph {} has no input {}", graph().name(), input);
+  bound_[static_cast<size_t>(graph().output_index(value))] = data;
+  resolved_ = false;
+}
+
+void* Executable::address(const Location& location) const {
+  if (location.input >= 0) return bound_[static_cast<size_t>(location.input)];
+  return static_cast<char*>(arena_->data()) + location.offset;
+}
+
+void* Executable::output(size_t index) const {
+  return address(plan_.locations[static_cast<size_t>(graph().outputs()[index].value.id)]);
+}
+
+void Executable::resolve() {
+  for (const GraphInput& input : graph().inputs()) {
+    const bool bound = bound_[static_cast<size_t>(graph().output_index(input.value))] != nullptr;
+    LOCKSTEP_CHECK(bound || graph().type(input.value).bytes() == 0, "input {} of {} is not bound",
+                   graph().name(input.value), graph().name());
+  }
+  steps_.clear();
+  profile_.clear();
+  for (size_t n = 0; n < plan_.steps.size(); ++n) {
+    if (plan_.kernels[n] == nullptr) continue;
+    const Node& node = graph().nodes()[n];
+    Step step{plan_.kernels[n].get(), {}, {}, address(plan_.steps[n].workspace), profile_.size()};
+    for (const Value value : node.inputs) step.inputs.push_back(address(plan_.locations[static_cast<size_t>(value.id)]));
+    for (const Value value : node.outputs) step.outputs.push_back(address(plan_.locations[static_cast<size_t>(value.id)]));
+    const Cost cost = cost_of(graph(), node);
+    profile_.push_back({graph().name(node.outputs[0]), std::string(node.op->name), plan_.steps[n].kernel, 0, 0, cost.flops, cost.bytes});
+    steps_.push_back(std::move(step));
+  }
+  resolved_ = true;
+}
+
+void Executable::run() {
+  if (!resolved_) resolve();
+  for (const Step& step : steps_) {
+    const KernelArgs args{step.inputs, step.outputs, step.workspace};
+    if (!profiling_) {
+      stream_->enqueue(*step.kernel, args);
+      continue;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    stream_->enqueue(*step.kernel, args);
+    stream_->synchronize();
+    ProfileEntry& entry = profile_[step.profile_index];
+    entry.nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
+    ++entry.runs;
+  }
+  for (const PlanCopy& copy : plan_.copies)
+    backend_.copy(address(plan_.locations[static_cast<size_t>(copy.to.id)]),
+                  address(plan_.locations[static_cast<size_t>(copy.from.id)]), graph().type(copy.from).bytes());
+  stream_->synchronize();
+}
+
+}  // namespace lockstep

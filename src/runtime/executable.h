@@ -1,0 +1,63 @@
+// Executable: a plan with memory. Bind the inputs, run, read the outputs.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/plan.h"
+
+namespace lockstep {
+
+struct ProfileEntry {
+  std::string name;    // of the node's first result
+  std::string op;
+  std::string kernel;
+  int64_t runs = 0;
+  int64_t nanoseconds = 0;
+  double flops = 0;  // per run
+  double bytes = 0;
+};
+
+class Executable {
+ public:
+  Executable(Plan plan, Backend& backend);
+
+  const Plan& plan() const { return plan_; }
+  const Graph& graph() const { return plan_.graph; }
+
+  // The buffer of a graph input, of the input's size, on the device. It must outlive run().
+  void bind(std::string_view input, void* data);
+  // Where an output is after run(); valid until the next run().
+  void* output(size_t index) const;
+  // Throws InternalError when an input is not bound.
+  void run();
+
+  // While on, run() times every step.
+  void set_profiling(bool on) { profiling_ = on; }
+  const std::vector<ProfileEntry>& profile() const { return profile_; }
+
+ private:
+  void resolve();
+  void* address(const Location& location) const;
+
+  struct Step {
+    Kernel* kernel;
+    std::vector<void*> inputs;
+    std::vector<void*> outputs;
+    void* workspace;
+    size_t profile_index;
+  };
+
+  Plan plan_;
+  Backend& backend_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Buffer> arena_;
+  std::vector<void*> bound_;
+  std::vector<Step> steps_;
+  bool resolved_ = false;
+  bool profiling_ = false;
+  std::vector<ProfileEntry> profile_;
+};
+
+}  // namespace lockstep

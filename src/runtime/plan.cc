@@ -1,0 +1,216 @@
+#include "runtime/plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "graph/op_def.h"
+#include "graph/text.h"
+
+namespace lockstep {
+namespace {
+
+// Groups values into buffers (views and in-place results join their operand's), then packs the buffers.
+class Layout {
+ public:
+  Layout(const Graph& graph, const std::vector<std::unique_ptr<Kernel>>& kernels, int64_t alignment)
+      : graph_(graph), kernels_(kernels), alignment_(alignment), parent_(static_cast<size_t>(graph.value_count())) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+
+  void run(Plan& plan) {
+    find_last_uses();
+    join_views();
+    join_updates_with_targets(plan);
+    join_inplace();
+    pack(plan);
+  }
+
+ private:
+  int32_t root(Value value) {
+    int32_t id = value.id;
+    while (parent_[static_cast<size_t>(id)] != id) id = parent_[static_cast<size_t>(id)];
+    return id;
+  }
+  bool is_external(int32_t id) const { return graph_.producer(Value{id}) < 0; }
+  int32_t end_step() const { return static_cast<int32_t>(graph_.nodes().size()); }
+
+  // last_use_ is kept per buffer (at its root): the last step that reads any value in it.
+  void find_last_uses() {
+    last_use_.assign(parent_.size(), -1);
+    for (int32_t n = 0; n < end_step(); ++n) {
+      for (const Value input : node(n).inputs) last_use_[static_cast<size_t>(input.id)] = n;
+      for (const Value output : node(n).outputs)
+        last_use_[static_cast<size_t>(output.id)] = std::max(last_use_[static_cast<size_t>(output.id)], n);
+    }
+    for (const GraphOutput& output : graph_.outputs()) last_use_[static_cast<size_t>(output.value.id)] = end_step();
+  }
+
+  const Node& node(int32_t n) const { return graph_.nodes()[static_cast<size_t>(n)]; }
+
+  void join_views() {
+    for (int32_t n = 0; n < end_step(); ++n)
+      if (node(n).op->traits.view) join(node(n).outputs[0], node(n).inputs[0]);
+  }
+
+  // `w <- w_new`: w_new is written straight into w's buffer when nothing reads w after w_new is first written;
+  // otherwise it is copied there at the end. Apart from this, inputs belong to the caller and are never overwritten.
+  void join_updates_with_targets(Plan& plan) {
+    for (const GraphOutput& output : graph_.outputs()) {
+      if (!output.target.valid() || output.value == output.target) continue;
+      const Value origin{root(output.value)};
+      const int32_t writer = graph_.producer(origin);
+      const int32_t last_read = last_use_[static_cast<size_t>(output.target.id)];
+      const bool direct = writer >= 0 && (last_read < writer || (last_read == writer && allows_inplace(writer, output.target, origin)));
+      if (direct)
+        join(origin, output.target);
+      else
+        plan.copies.push_back({output.value, output.target});
+    }
+  }
+
+  bool allows_inplace(int32_t n, Value input, Value output) const {
+    for (const InplacePair pair : node(n).op->inplace) {
+      if (static_cast<size_t>(pair.input) >= node(n).inputs.size()) continue;
+      if (node(n).inputs[static_cast<size_t>(pair.input)] == input &&
+          node(n).outputs[static_cast<size_t>(pair.output)] == output &&
+          std::count(node(n).inputs.begin(), node(n).inputs.end(), input) == 1)
+        return true;
+    }
+    return false;
+  }
+
+  void join_inplace() {
+    for (int32_t n = 0; n < end_step(); ++n)
+      for (const InplacePair pair : node(n).op->inplace)
+        if (static_cast<size_t>(pair.input) < node(n).inputs.size())
+          try_inplace(n, node(n).inputs[static_cast<size_t>(pair.input)], node(n).outputs[static_cast<size_t>(pair.output)]);
+  }
+
+  void try_inplace(int32_t n, Value input, Value output) {
+    const int32_t buffer = root(input);
+    if (root(output) != output.id || is_external(buffer)) return;
+    if (graph_.type(input).bytes() != graph_.type(output).bytes()) return;
+    if (buffer_last_use(buffer) != n) return;
+    // Another operand in the same buffer under another name would be overwritten while it is read.
+    int uses = 0;
+    for (const Value other : node(n).inputs) uses += root(other) == buffer ? 1 : 0;
+    if (uses == 1) join(output, input);
+  }
+
+  int32_t buffer_last_use(int32_t buffer) const { return last_use_[static_cast<size_t>(buffer)]; }
+
+  void join(Value value, Value into) {
+    const int32_t from = root(value);
+    const int32_t to = root(into);
+    parent_[static_cast<size_t>(from)] = to;
+    last_use_[static_cast<size_t>(to)] = std::max(last_use_[static_cast<size_t>(to)], last_use_[static_cast<size_t>(from)]);
+  }
+
+  void pack(Plan& plan) {
+    std::vector<LiveInterval> intervals;
+    std::vector<int32_t> interval_of(parent_.size(), -1);
+    for (int32_t n = 0; n < end_step(); ++n)
+      for (const Value output : node(n).outputs) {
+        const int32_t buffer = root(output);
+        if (is_external(buffer)) continue;
+        int32_t& index = interval_of[static_cast<size_t>(buffer)];
+        if (index < 0) {
+          index = static_cast<int32_t>(intervals.size());
+          intervals.push_back({0, n, n, MemoryCategory::kScratch});
+        }
+        LiveInterval& interval = intervals[static_cast<size_t>(index)];
+        interval.bytes = std::max(interval.bytes, graph_.type(output).bytes());
+        interval.last = std::min(end_step() - 1, std::max({interval.last, n, buffer_last_use(buffer)}));
+      }
+    mark_saved_activations(intervals);
+    const size_t workspaces = intervals.size();
+    for (int32_t n = 0; n < end_step(); ++n)
+      intervals.push_back({kernels_[static_cast<size_t>(n)] ? kernels_[static_cast<size_t>(n)]->workspace_bytes() : 0, n, n,
+                           MemoryCategory::kWorkspace});
+
+    const Packing packing = pack_intervals(intervals, alignment_);
+    plan.locations.resize(parent_.size());
+    for (int32_t id = 0; id < static_cast<int32_t>(parent_.size()); ++id) {
+      const int32_t buffer = root(Value{id});
+      if (is_external(buffer))
+        plan.locations[static_cast<size_t>(id)] = {graph_.output_index(Value{buffer}), 0};
+      else
+        plan.locations[static_cast<size_t>(id)] = {-1, packing.offsets[static_cast<size_t>(interval_of[static_cast<size_t>(buffer)])]};
+    }
+    for (size_t n = 0; n < plan.steps.size(); ++n) plan.steps[n].workspace = {-1, packing.offsets[workspaces + n]};
+    report(plan, intervals, packing);
+  }
+
+  // Written before the loss and read after it: what backward saved.
+  void mark_saved_activations(std::vector<LiveInterval>& intervals) const {
+    if (graph_.outputs().empty()) return;
+    const int32_t loss = graph_.producer(graph_.outputs()[0].value);
+    for (LiveInterval& interval : intervals)
+      if (interval.first < loss && interval.last > loss) interval.category = MemoryCategory::kActivations;
+  }
+
+  void report(Plan& plan, const std::vector<LiveInterval>& intervals, const Packing& packing) const {
+    MemoryReport& memory = plan.memory;
+    memory.arena_peak = packing.peak;
+    memory.arena_lower_bound = packing.lower_bound;
+    memory.order = packing.order;
+    int64_t fullest = -1;
+    std::vector<int64_t> live(static_cast<size_t>(end_step()) + 1, 0);
+    for (const LiveInterval& interval : intervals)
+      for (int32_t n = interval.first; n <= interval.last; ++n) live[static_cast<size_t>(n)] += interval.bytes;
+    for (int32_t n = 0; n < end_step(); ++n)
+      if (live[static_cast<size_t>(n)] > fullest) {
+        fullest = live[static_cast<size_t>(n)];
+        memory.peak_step = n;
+      }
+    for (const LiveInterval& interval : intervals)
+      if (interval.first <= memory.peak_step && memory.peak_step <= interval.last)
+        memory.at_peak[static_cast<size_t>(interval.category)] += interval.bytes;
+    for (const GraphInput& input : graph_.inputs()) {
+      const int64_t bytes = graph_.type(input.value).bytes();
+      const MemoryCategory category = input.role == Role::kParam  ? MemoryCategory::kParameters
+                                      : input.role == Role::kGrad ? MemoryCategory::kGradients
+                                      : input.role == Role::kState ? MemoryCategory::kState
+                                                                   : MemoryCategory::kInputs;
+      memory.at_peak[static_cast<size_t>(category)] += bytes;
+      memory.external += bytes;
+    }
+  }
+
+  const Graph& graph_;
+  const std::vector<std::unique_ptr<Kernel>>& kernels_;
+  int64_t alignment_;
+  std::vector<int32_t> parent_;
+  std::vector<int32_t> last_use_;
+};
+
+[[noreturn]] void no_kernel(const Graph& graph, const Node& node, const Backend& backend, const KernelChoice& choice) {
+  std::string reasons;
+  for (const Refusal& refusal : choice.refusals) reasons += fmt::format("\n  {}: {}", refusal.kernel, refusal.reason);
+  if (reasons.empty()) reasons = "\n  no kernel is registered for this op";
+  throw UserError("the {} backend cannot run {}{}", backend.name(), to_text(graph, node), reasons);
+}
+
+}  // namespace
+
+Plan make_plan(Graph graph, Backend& backend) {
+  Plan plan{std::move(graph), {}, {}, {}, {}, {}};
+  for (size_t n = 0; n < plan.graph.nodes().size(); ++n) {
+    const Node& node = plan.graph.nodes()[n];
+    PlanStep step{static_cast<int32_t>(n), "view", {}, {}};
+    KernelChoice choice;
+    if (!node.op->traits.view) {
+      choice = backend.choose(plan.graph, node);
+      if (!choice.kernel) no_kernel(plan.graph, node, backend, choice);
+      step.kernel = choice.name;
+      step.refusals = std::move(choice.refusals);
+    }
+    plan.steps.push_back(std::move(step));
+    plan.kernels.push_back(std::move(choice.kernel));
+  }
+  Layout(plan.graph, plan.kernels, backend.alignment()).run(plan);
+  return plan;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,145 @@
+#include "ops/op_driver.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/philox.h"
+#include "graph/rewriter.h"
+#include "graph/text.h"
+#include "graph/verifier.h"
+#include "ops/builder.h"
+#include "ops/registry.h"
+#include "passes/autodiff.h"
+#include "runtime/compile.h"
+
+namespace lockstep::testing {
+namespace {
+
+std::string raw_bytes(const RefTensor& tensor) {
+  std::string bytes(static_cast<size_t>(tensor.type.bytes()), '\0');
+  for (int64_t i = 0; i < tensor.numel(); ++i) write_element(tensor.type.dtype, bytes.data(), i, tensor[i]);
+  return bytes;
+}
+
+RefTensor from_bytes(const Type& type, const std::string& bytes) {
+  RefTensor tensor(type);
+  for (int64_t i = 0; i < tensor.numel(); ++i) tensor[i] = read_element(type.dtype, bytes.data(), i);
+  return tensor;
+}
+
+// Appends loss = sum over floating outputs of sum(output * weights), with weights as extra inputs "weight<i>".
+Graph with_loss(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) rewriter.copy(node);
+  Builder b(rewriter.graph());
+  Value loss;
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    const Value output = rewriter.mapped(graph.outputs()[i].value);
+    if (!is_floating(b.type(output).dtype)) continue;
+    const Value weight = b.input(fmt::format("weight{}", i), b.type(output));
+    Value term = b.cast(b.mul(output, weight), DType::kF32);
+    term = b.sum(b.reshape(term, {b.shape(term).numel()}), {0});
+    loss = loss.valid() ? b.add(loss, term) : term;
+  }
+  Graph result = std::move(rewriter.graph());
+  result.add_output(loss);
+  return result;
+}
+
+}  // namespace
+
+Graph case_graph(const OpCase& op_case, bool differentiated) {
+  Graph graph = parse_graph(op_case.text, all_ops(), op_case.label());
+  return differentiated ? differentiate(with_loss(graph)) : graph;
+}
+
+std::vector<std::string> run_for_bytes(const Graph& graph, const RefTensors& inputs, Backend& backend,
+                                       const PassOptions& options) {
+  const auto executable = compile(graph, backend, options);
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  for (const GraphInput& input : executable->graph().inputs()) {
+    const std::string& name = executable->graph().name(input.value);
+    const std::string bytes = raw_bytes(inputs.at(name));
+    buffers.push_back(backend.allocate(static_cast<int64_t>(std::max<size_t>(bytes.size(), 1))));
+    backend.upload(buffers.back()->data(), bytes.data(), static_cast<int64_t>(bytes.size()));
+    executable->bind(name, buffers.back()->data());
+  }
+  executable->run();
+  std::vector<std::string> results;
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    std::string bytes(static_cast<size_t>(graph.type(graph.outputs()[i].value).bytes()), '\0');
+    backend.download(bytes.data(), executable->output(i), static_cast<int64_t>(bytes.size()));
+    results.push_back(std::move(bytes));
+  }
+  return results;
+}
+
+std::vector<RefTensor> run_on_backend(const Graph& graph, const RefTensors& inputs, Backend& backend,
+                                      const PassOptions& options) {
+  std::vector<RefTensor> results;
+  const std::vector<std::string> bytes = run_for_bytes(graph, inputs, backend, options);
+  for (size_t i = 0; i < bytes.size(); ++i)
+    results.push_back(from_bytes(graph.type(graph.outputs()[i].value), bytes[i]));
+  return results;
+}
+
+std::string compare(const RefTensor& got, const RefTensor& want, double tolerance) {
+  double scale = 1.0;
+  for (const double x : want.data)
+    if (std::isfinite(x)) scale = std::max(scale, std::fabs(x));
+  double worst = 0;
+  int64_t where = -1;
+  for (int64_t i = 0; i < want.numel(); ++i) {
+    if (std::isnan(want[i]) && std::isnan(got[i])) continue;
+    if (want[i] == got[i]) continue;
+    const double error = std::fabs(got[i] - want[i]) / scale;
+    if (!(error <= worst)) {
+      worst = error;
+      where = i;
+    }
+  }
+  if (worst <= tolerance) return "";
+  return fmt::format("element {} is {}, the reference says {} (error {:.3g} of the largest value {:.3g}, allowed {:.3g})",
+                     where, got[where], want[where], worst, scale, tolerance);
+}
+
+double tolerance_for(const OpCase& op_case, const std::string& dtype) {
+  if (dtype == "bf16") return std::max(op_case.tolerance, 2.5e-2);
+  if (dtype == "f16") return std::max(op_case.tolerance, 4e-3);
+  return op_case.tolerance;
+}
+
+std::string check_finite_differences(const OpCase& op_case) {
+  const Graph forward = with_loss(parse_graph(op_case.text, all_ops(), op_case.label()));
+  const Graph backward = differentiate(forward);
+  verify(backward, Stage::kDifferentiated);
+  RefTensors inputs = make_inputs(backward, op_case);
+  const std::vector<RefTensor> results = interpret(backward, inputs);
+  size_t output = 1;
+  for (const GraphInput& input : forward.inputs()) {
+    if (input.role != Role::kParam) continue;
+    const std::string& name = forward.name(input.value);
+    const RefTensor& gradient = results[output++];
+    RefTensor& x = inputs[name];
+    double scale = 1.0;
+    for (const double g : gradient.data) scale = std::max(scale, std::fabs(g));
+    // A dozen elements spread over the tensor say as much as all of them.
+    const int64_t stride = std::max<int64_t>(1, x.numel() / 12);
+    for (int64_t i = 0; i < x.numel(); i += stride) {
+      const double step = 1e-5;
+      const double kept = x[i];
+      x[i] = kept + step;
+      const double above = interpret(forward, inputs)[0].scalar();
+      x[i] = kept - step;
+      const double below = interpret(forward, inputs)[0].scalar();
+      x[i] = kept;
+      const double numeric = (above - below) / (2 * step);
+      if (!(std::fabs(numeric - gradient[i]) <= 1e-5 * scale))
+        return fmt::format("d loss / d {}[{}] is {} by autodiff, {} by finite differences", name, i, gradient[i], numeric);
+    }
+  }
+  return "";
+}
+
+}  // namespace lockstep::testing
