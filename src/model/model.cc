@@ -1,1 +1,32 @@
 #include "model/model.h"
+
+#include <algorithm>
+
+#include "base/philox.h"
+
+namespace lockstep {
+namespace {
+
+// FNV-1a: a stable number for a name, so that adding or reordering parameters moves nobody else's draws.
+uint64_t stream_of(const std::string& name) {
+  uint64_t hash = 14695981039346656037ull;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return hash;
+}
+
+}  // namespace
+
+void init_param(const ParamInit& init, uint64_t seed, std::span<float> values) {
+  const Philox random(seed, stream_of(init.name));
+  switch (init.kind) {
+    case ParamInit::Kind::kConstant: std::fill(values.begin(), values.end(), static_cast<float>(init.a)); break;
+    case ParamInit::Kind::kNormal:
+      random.fill_normal(values, static_cast<float>(init.a), static_cast<float>(init.b));
+      break;
+    case ParamInit::Kind::kUniform:
+      random.fill_uniform(values, static_cast<float>(init.a), static_cast<float>(init.b));
+      break;
+  }
+}
+
+}  // namespace lockstep

@@ -1,5 +1,38 @@
-// A model: the forward graph of one microbatch.
+// A model: the forward graph of one microbatch, and how its parameters begin.
+//
+// Every family gives a graph whose outputs are (loss, count): the loss summed over the microbatch, and how many tokens
+// or samples it counts. Parameters carry the names that Hugging Face or torchvision give them where the family exists
+// there.
 #pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "graph/graph.h"
 
-namespace lockstep {}
+namespace lockstep {
+
+struct ParamInit {
+  enum class Kind : uint8_t { kConstant, kNormal, kUniform };
+  std::string name;
+  Kind kind = Kind::kConstant;
+  double a = 0;  // the constant; the mean; the lower end
+  double b = 0;  // the standard deviation; the upper end
+  // Weights are decayed by the optimizer; norms and biases are not.
+  bool decay = false;
+};
+
+struct Model {
+  Graph graph;
+  std::vector<ParamInit> params;  // in the order of the graph's @param inputs
+  int64_t samples = 0;            // per microbatch
+  int64_t tokens = 0;             // per microbatch; 0 where the family has none
+  // How to draw synthetic integer inputs: an exclusive upper bound per i32 input name; others are drawn normal.
+  std::vector<std::pair<std::string, int64_t>> integer_inputs;
+};
+
+// Fills a parameter's elements from the seed; a function of (seed, name, element) alone.
+void init_param(const ParamInit& init, uint64_t seed, std::span<float> values);
+
+}  // namespace lockstep

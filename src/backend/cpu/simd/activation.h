@@ -24,16 +24,20 @@ inline Vec silu_grad(Vec x) {
 inline constexpr float kInvSqrt2 = 0.707106781f;
 inline constexpr float kInvSqrt2Pi = 0.398942280f;
 
+// The normal distribution function as erfc(|x|/sqrt2)/2 or its complement, so that the negative side keeps
+// its digits.
+inline Vec normal_cdf(Vec x) {
+  const Vec z = min(broadcast(10.0f), abs(x) * kInvSqrt2);
+  const Vec tail = exp(log_erfc(z)) * 0.5f;
+  return x < 0.0f ? tail : 1.0f - tail;
+}
 inline Vec gelu_erf(Vec x) {
   x = max(broadcast(-20.0f), x);
-  const Vec half = x * 0.5f;
-  return fma(half, erf(x * kInvSqrt2), half);
+  return x * normal_cdf(x);
 }
 inline Vec gelu_erf_grad(Vec x) {
   x = clamp(x, -20.0f, 20.0f);
-  const Vec cdf = fma(erf(x * kInvSqrt2), broadcast(0.5f), broadcast(0.5f));
-  const Vec pdf = exp(x * x * -0.5f) * kInvSqrt2Pi;
-  return fma(x, pdf, cdf);
+  return fma(x, exp(x * x * -0.5f) * kInvSqrt2Pi, normal_cdf(x));
 }
 
 // The tanh form is x * sigmoid(u) with u = 2 sqrt(2/pi) (x + 0.044715 x^3): one exponential and one division,

@@ -1,0 +1,76 @@
+#include "model/gpt.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "model/model_builder.h"
+#include "ops/registry.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kDeviation = 0.02;
+constexpr double kEpsilon = 1e-5;
+
+class Gpt {
+ public:
+  Gpt(Model& model, const GptSizes& sizes) : sizes_(sizes), b_(model) {
+    if (sizes.dropout > 0) rng_ = b_.input("rng", {DType::kI64, {2}});
+  }
+
+  void build() {
+    const int64_t rows = sizes_.batch * sizes_.seq;
+    const Value tokens = b_.indices("tokens", {sizes_.batch, sizes_.seq}, sizes_.vocab);
+    const Value targets = b_.indices("targets", {sizes_.batch, sizes_.seq}, sizes_.vocab);
+    const Value table = b_.normal("wte.weight", {sizes_.vocab, sizes_.dim}, kDeviation);
+    const Value positions = b_.normal("wpe.weight", {sizes_.seq, sizes_.dim}, kDeviation);
+    Value x = dropout(b_.add(b_.embedding(table, tokens), positions));
+    for (int64_t layer = 0; layer < sizes_.layers; ++layer) x = block(fmt::format("h.{}.", layer), x);
+    x = b_.layer_norm("ln_f", x, kEpsilon);
+    const Value logits = b_.matmul(b_.reshape(x, {rows, sizes_.dim}), table, false, true);
+    const auto loss = b_.op_all("cross_entropy", {logits, b_.reshape(targets, {rows})});
+    b_.graph().add_output(loss[0]);
+    b_.graph().add_output(loss[1]);
+  }
+
+ private:
+  Value block(const std::string& name, Value x) {
+    x = b_.op("checkpoint", {x});
+    // Projections back into the residual stream are scaled down with depth, as GPT-2 does.
+    const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(sizes_.layers));
+    const Value normed = b_.layer_norm(name + "ln_1", x, kEpsilon);
+    const Value qkv = b_.linear_in_out(name + "attn.c_attn", normed, 3 * sizes_.dim, kDeviation);
+    const Value mixed = b_.op("attention_qkv", {qkv},
+                              {{"heads", sizes_.heads},
+                               {"kv_heads", sizes_.heads},
+                               {"causal", true},
+                               {"scale", 1.0 / std::sqrt(static_cast<double>(sizes_.dim / sizes_.heads))}});
+    x = b_.add(x, dropout(b_.linear_in_out(name + "attn.c_proj", mixed, sizes_.dim, residual)));
+    const Value hidden = b_.linear_in_out(name + "mlp.c_fc", b_.layer_norm(name + "ln_2", x, kEpsilon),
+                                          4 * sizes_.dim, kDeviation);
+    const Value active = b_.op("gelu", {hidden}, {{"approximate", std::string("tanh")}});
+    return b_.add(x, dropout(b_.linear_in_out(name + "mlp.c_proj", active, sizes_.dim, residual)));
+  }
+
+  Value dropout(Value x) {
+    if (sizes_.dropout <= 0) return x;
+    return b_.op("dropout", {x, rng_}, {{"p", sizes_.dropout}, {"key", next_key_++}});
+  }
+
+  GptSizes sizes_;
+  ModelBuilder b_;
+  Value rng_;
+  int64_t next_key_ = 0;
+};
+
+}  // namespace
+
+Model build_gpt(const GptSizes& sizes) {
+  if (sizes.heads < 1 || sizes.dim % sizes.heads != 0)
+    throw UserError("gpt: heads {} does not divide dim {}; choose a divisor", sizes.heads, sizes.dim);
+  Model model{Graph(all_ops(), "gpt"), {}, sizes.batch, sizes.batch * sizes.seq, {}};
+  Gpt(model, sizes).build();
+  return model;
+}
+
+}  // namespace lockstep

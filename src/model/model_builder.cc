@@ -1,0 +1,47 @@
+#include "model/model_builder.h"
+
+namespace lockstep {
+
+Value ModelBuilder::param_with(const std::string& name, const Shape& shape, ParamInit init) {
+  init.name = name;
+  model_.params.push_back(std::move(init));
+  return param(name, shape);
+}
+
+Value ModelBuilder::normal(const std::string& name, const Shape& shape, double deviation, bool decay) {
+  return param_with(name, shape, {"", ParamInit::Kind::kNormal, 0.0, deviation, decay});
+}
+Value ModelBuilder::uniform(const std::string& name, const Shape& shape, double bound, bool decay) {
+  return param_with(name, shape, {"", ParamInit::Kind::kUniform, -bound, bound, decay});
+}
+Value ModelBuilder::zeros(const std::string& name, const Shape& shape) {
+  return param_with(name, shape, {"", ParamInit::Kind::kConstant, 0.0, 0.0, false});
+}
+Value ModelBuilder::ones(const std::string& name, const Shape& shape) {
+  return param_with(name, shape, {"", ParamInit::Kind::kConstant, 1.0, 0.0, false});
+}
+
+Value ModelBuilder::indices(const std::string& name, const Shape& shape, int64_t bound) {
+  model_.integer_inputs.emplace_back(name, bound);
+  return input(name, {DType::kI32, shape});
+}
+
+Value ModelBuilder::linear_in_out(const std::string& name, Value x, int64_t out, double deviation) {
+  const Value weight = normal(name + ".weight", {shape(x)[-1], out}, deviation);
+  const Value bias = zeros(name + ".bias", {out});
+  return add(matmul(x, weight), bias);
+}
+
+Value ModelBuilder::linear(const std::string& name, Value x, int64_t out, double deviation) {
+  const Value weight = normal(name + ".weight", {out, shape(x)[-1]}, deviation);
+  const Value bias = zeros(name + ".bias", {out});
+  return add(matmul(x, weight, false, true), bias);
+}
+
+Value ModelBuilder::layer_norm(const std::string& name, Value x, double epsilon) {
+  const Value weight = ones(name + ".weight", {shape(x)[-1]});
+  const Value bias = zeros(name + ".bias", {shape(x)[-1]});
+  return op("layer_norm", {x, weight, bias}, {{"epsilon", epsilon}});
+}
+
+}  // namespace lockstep

@@ -1,0 +1,101 @@
+#include "model/resnet.h"
+
+#include <array>
+#include <cmath>
+
+#include "base/error.h"
+#include "model/model_builder.h"
+#include "ops/registry.h"
+
+namespace lockstep {
+namespace {
+
+class Resnet {
+ public:
+  Resnet(Model& model, const ResnetSizes& sizes) : sizes_(sizes), b_(model) {}
+
+  void build() {
+    const Value images = b_.input("images", {DType::kF32, {sizes_.batch, sizes_.image, sizes_.image, 3}});
+    const Value labels = b_.indices("labels", {sizes_.batch}, sizes_.classes);
+    Value x = relu(norm("bn1", conv("conv1", images, 64, 7, 2)));
+    x = b_.op("max_pool2d", {x}, {{"kernel", std::vector<int64_t>{3, 3}},
+                                  {"stride", std::vector<int64_t>{2, 2}},
+                                  {"padding", std::vector<int64_t>{1, 1, 1, 1}}});
+    const bool deep = sizes_.depth == 50;
+    const std::array<int64_t, 4> counts = deep ? std::array<int64_t, 4>{3, 4, 6, 3} : std::array<int64_t, 4>{2, 2, 2, 2};
+    for (int64_t stage = 0; stage < 4; ++stage)
+      for (int64_t i = 0; i < counts[static_cast<size_t>(stage)]; ++i) {
+        const std::string name = fmt::format("layer{}.{}.", stage + 1, i);
+        const int64_t stride = stage > 0 && i == 0 ? 2 : 1;
+        x = deep ? bottleneck(name, x, 64 << stage, stride) : basic(name, x, 64 << stage, stride);
+      }
+    const double bound = 1.0 / std::sqrt(static_cast<double>(b_.shape(x)[-1]));
+    const Value pooled = b_.mean(x, {1, 2});
+    const Value weight = b_.uniform("fc.weight", {sizes_.classes, b_.shape(x)[-1]}, bound);
+    const Value bias = b_.uniform("fc.bias", {sizes_.classes}, bound, false);
+    const auto loss = b_.op_all("cross_entropy", {b_.add(b_.matmul(pooled, weight, false, true), bias), labels});
+    b_.graph().add_output(loss[0]);
+    b_.graph().add_output(loss[1]);
+    for (const auto& [target, value] : updates_) b_.graph().add_update(target, value);
+  }
+
+ private:
+  Value basic(const std::string& name, Value x, int64_t width, int64_t stride) {
+    x = b_.op("checkpoint", {x});
+    Value y = relu(norm(name + "bn1", conv(name + "conv1", x, width, 3, stride)));
+    y = norm(name + "bn2", conv(name + "conv2", y, width, 3, 1));
+    return relu(b_.add(y, shortcut(name, x, width, stride)));
+  }
+
+  Value bottleneck(const std::string& name, Value x, int64_t width, int64_t stride) {
+    x = b_.op("checkpoint", {x});
+    Value y = relu(norm(name + "bn1", conv(name + "conv1", x, width, 1, 1)));
+    y = relu(norm(name + "bn2", conv(name + "conv2", y, width, 3, stride)));
+    y = norm(name + "bn3", conv(name + "conv3", y, 4 * width, 1, 1));
+    return relu(b_.add(y, shortcut(name, x, 4 * width, stride)));
+  }
+
+  Value shortcut(const std::string& name, Value x, int64_t width, int64_t stride) {
+    if (stride == 1 && b_.shape(x)[-1] == width) return x;
+    return norm(name + "downsample.1", conv(name + "downsample.0", x, width, 1, stride));
+  }
+
+  Value conv(const std::string& name, Value x, int64_t width, int64_t kernel, int64_t stride) {
+    // He et al. for a relu that follows, by fan-out.
+    const double deviation = std::sqrt(2.0 / static_cast<double>(width * kernel * kernel));
+    const Value filter = b_.normal(name + ".weight", {width, kernel, kernel, b_.shape(x)[-1]}, deviation);
+    const int64_t pad = kernel / 2;
+    return b_.op("conv2d", {x, filter}, {{"stride", std::vector<int64_t>{stride, stride}},
+                                         {"padding", std::vector<int64_t>{pad, pad, pad, pad}}});
+  }
+
+  Value norm(const std::string& name, Value x) {
+    const Shape channels{b_.shape(x)[-1]};
+    const Value weight = b_.ones(name + ".weight", channels);
+    const Value bias = b_.zeros(name + ".bias", channels);
+    const Value mean = b_.graph().add_input(name + ".running_mean", {DType::kF32, channels}, Role::kState);
+    const Value var = b_.graph().add_input(name + ".running_var", {DType::kF32, channels}, Role::kState);
+    const auto results = b_.op_all("batch_norm", {x, weight, bias, mean, var}, {{"epsilon", 1e-5}, {"momentum", 0.1}});
+    updates_.emplace_back(mean, results[3]);
+    updates_.emplace_back(var, results[4]);
+    return results[0];
+  }
+
+  Value relu(Value x) { return b_.op("relu", {x}); }
+
+  ResnetSizes sizes_;
+  ModelBuilder b_;
+  std::vector<std::pair<Value, Value>> updates_;
+};
+
+}  // namespace
+
+Model build_resnet(const ResnetSizes& sizes) {
+  if (sizes.depth != 18 && sizes.depth != 50) throw UserError("resnet: depth is {}; use 18 or 50", sizes.depth);
+  if (sizes.image < 32) throw UserError("resnet: image is {}; use at least 32 pixels", sizes.image);
+  Model model{Graph(all_ops(), "resnet"), {}, sizes.batch, 0, {}};
+  Resnet(model, sizes).build();
+  return model;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,59 @@
+#include "model/tabular.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "model/model_builder.h"
+#include "ops/registry.h"
+
+namespace lockstep {
+namespace {
+
+double he(Value x, const ModelBuilder& b) { return std::sqrt(2.0 / static_cast<double>(b.shape(x)[-1])); }
+
+Value mlp(ModelBuilder& b, const std::string& name, Value x, const std::vector<int64_t>& widths) {
+  for (size_t layer = 0; layer < widths.size(); ++layer)
+    x = b.op("relu", {b.linear(fmt::format("{}.{}", name, layer), x, widths[layer], he(x, b))});
+  return x;
+}
+
+// Products of every pair of the feature vectors [B, F, dim], the strict lower triangle row by row.
+Value pairwise(ModelBuilder& b, Value features) {
+  const int64_t batch = b.shape(features)[0];
+  const int64_t count = b.shape(features)[1];
+  const Value products = b.matmul(features, features, false, true);
+  std::vector<Value> rows;
+  for (int64_t row = 1; row < count; ++row)
+    rows.push_back(b.reshape(b.slice(b.slice(products, 1, row, row + 1), 2, 0, row), {batch, row}));
+  return b.graph().emit_all("concat", rows, {{"axis", int64_t{1}}}).at(0);
+}
+
+}  // namespace
+
+Model build_tabular(const TabularSizes& sizes) {
+  Model model{Graph(all_ops(), "tabular"), {}, sizes.batch, 0, {}};
+  ModelBuilder b(model);
+  const Value dense = b.input("dense", {DType::kF32, {sizes.batch, sizes.dense}});
+  std::vector<int64_t> bottom = sizes.bottom;
+  bottom.push_back(sizes.dim);
+  const Value bottom_out = mlp(b, "bottom", dense, bottom);
+
+  std::vector<Value> features{b.reshape(bottom_out, {sizes.batch, 1, sizes.dim})};
+  for (int64_t i = 0; i < sizes.tables; ++i) {
+    const Value ids = b.indices(fmt::format("category.{}", i), {sizes.batch}, sizes.rows);
+    const Value table = b.uniform(fmt::format("table.{}.weight", i), {sizes.rows, sizes.dim},
+                                  1.0 / std::sqrt(static_cast<double>(sizes.rows)));
+    features.push_back(b.reshape(b.embedding(table, ids), {sizes.batch, 1, sizes.dim}));
+  }
+  const Value stacked = b.graph().emit_all("concat", features, {{"axis", int64_t{1}}}).at(0);
+  Value x = b.concat({bottom_out, pairwise(b, stacked)}, 1);
+  x = mlp(b, "top", x, sizes.top);
+  x = b.linear(fmt::format("top.{}", sizes.top.size()), x, 1, he(x, b));
+  const Value labels = b.input("labels", {DType::kF32, {sizes.batch}});
+  const auto loss = b.op_all("bce_with_logits", {b.reshape(x, {sizes.batch}), labels});
+  b.graph().add_output(loss[0]);
+  b.graph().add_output(loss[1]);
+  return model;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,23 @@
+// tabular: categorical tables, dense features and an MLP over their pairwise products, as for fraud detection or
+// recommendation (the DLRM shape).
+#pragma once
+#include <vector>
+
+#include "model/model.h"
+
+namespace lockstep {
+
+struct TabularSizes {
+  int64_t tables = 26;
+  int64_t rows = 100000;  // per table
+  int64_t dim = 32;
+  int64_t dense = 13;
+  std::vector<int64_t> bottom{512, 256};  // then dim
+  std::vector<int64_t> top{512, 256};     // then 1
+  int64_t batch = 2048;
+};
+
+// Inputs: dense f32[B,dense], category.<i> i32[B] per table, labels f32[B].
+Model build_tabular(const TabularSizes& sizes);
+
+}  // namespace lockstep
