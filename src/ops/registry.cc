@@ -4,9 +4,9 @@ namespace lockstep {
 
 // clang-format off
 #define LOCKSTEP_OPS(X) \
-  /* pointwise */ X(add) X(mul) \
+  /* pointwise */ X(add) X(mul) X(div) X(neg) \
   /* shapes */ X(constant) X(reshape) X(broadcast) \
-  /* reductions */ X(sum) \
+  /* reductions */ X(sum) X(mean) \
   /* products */ X(matmul) \
   /* fused */ \
   /* convolution */ \

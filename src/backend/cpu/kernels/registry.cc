@@ -9,7 +9,7 @@ namespace lockstep::cpu {
   /* products */ X(matmul_f32) \
   /* shapes */ X(constant) \
   /* pointwise and fused */ \
-  /* reductions */ \
+  /* reductions */ X(sum) X(mean) \
   /* convolution */ \
   /* losses */ \
   /* norms */ \
