@@ -15,7 +15,7 @@ namespace lockstep {
   /* attention */ \
   /* tables */ \
   /* random */ \
-  /* optimizers */ \
+  /* optimizers */ X(global_norm) X(adamw) \
   /* collectives */
 // clang-format on
 

@@ -16,7 +16,7 @@ namespace lockstep::cpu {
   /* attention */ \
   /* tables */ \
   /* random */ \
-  /* optimizers */
+  /* optimizers */ X(global_norm) X(adamw)
 // clang-format on
 
 #define DECLARE(name) KernelDef name##_kernel();

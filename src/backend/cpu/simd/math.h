@@ -1,10 +1,10 @@
 // Elementary functions of a Vec: exp, expm1, log, log1p on [0,1], tanh, erf, sigmoid, softplus, rsqrt.
 //
-// Range reduction in the manner of Cephes, then minimax polynomials fitted for this
-// file; the residual of each fit stands beside its coefficients, the measured error of each function in
-// math_test.cc. A NaN goes in and comes out, infinities give the limit, and every lane is computed without
-// looking at the others. No approximate reciprocal is used: its bits differ between vendors, those of a
-// division do not.
+// Range reduction in the manner of Cephes, then minimax polynomials fitted for this file; the residual of
+// each fit stands beside its coefficients, and math_test.cc bounds the error of each function. A NaN goes in
+// and comes out, infinities give the limit, subnormal results of exp may be 0, and every lane is computed
+// without looking at the others. No approximate reciprocal is used: its bits differ between vendors, those of
+// a division do not.
 #pragma once
 #include "backend/cpu/simd/vec.h"
 
@@ -42,18 +42,6 @@ inline Vec split_polynomial(Vec x, const float (&c)[N]) {
   return fma(odd, x, even);
 }
 
-// p * 2^n for an integral n that may leave the exponent range: overflow gives infinity, underflow rounds
-// once.
-inline Vec scale_by_power_of_two(Vec p, Vec n) {
-#if defined(__AVX512F__)
-  return (Vec)_mm512_scalef_ps((__m512)p, (__m512)n);
-#else
-  const VecInt whole = to_int(n);
-  const VecInt half = whole >> 1;
-  return p * (Vec)((half + 127) << 23) * (Vec)((whole - half + 127) << 23);
-#endif
-}
-
 inline constexpr float kLog2E = 1.44269504f;
 // ln 2 in two parts; n * kLn2High is exact for every exponent n.
 inline constexpr float kLn2High = 0.693359375f;
@@ -71,19 +59,33 @@ inline constexpr float kExpCoefficients[] = {1.0f,
                                              8.369300514e-03f,
                                              1.383834751e-03f};  // 3.3e-9 relative on |r| <= ln2/2
 
-// Beyond these bounds e^x is 0 or infinity already; within them its exponent is a small integer.
-inline Vec clamp_for_exp(Vec x) { return clamp(x, -104.0f, 89.0f); }
+// p * 2^n where e^x is that, and 0 or infinity for the x outside the bounds to which n was computed.
+#if defined(__AVX512F__)
+inline constexpr float kExpLowest = -104.0f, kExpHighest = 89.0f;
+inline Vec exp_from_parts(Vec p, Vec n, Vec) { return (Vec)_mm512_scalef_ps((__m512)p, (__m512)n); }
+#else
+// Between these bounds the result is a normal number. Smaller ones become 0: multiplying into the subnormals
+// would cost three times the rest of the function.
+inline constexpr float kExpLowest = -87.33654f, kExpHighest = 88.72283f;
+inline Vec exp_from_parts(Vec p, Vec n, Vec x) {
+  const Vec y = (Vec)((VecInt)p + (to_int(n) << 23));
+  const Vec below_infinity = x > kExpHighest ? broadcast(kInfinity) : y;
+  return x < kExpLowest ? zero() : below_infinity;
+}
+#endif
 
 inline Vec exp(Vec x) {
-  x = clamp_for_exp(x);
-  const Vec n = round(x * kLog2E);
-  return scale_by_power_of_two(polynomial(reduce_by_ln2(x, n), kExpCoefficients), n);
+  const Vec bounded = clamp(x, kExpLowest, kExpHighest);
+  const Vec n = round(bounded * kLog2E);
+  const Vec r = reduce_by_ln2(bounded, n);
+  return exp_from_parts(polynomial(r, kExpCoefficients), n, x);
 }
 // e^(x + low), where low is a correction far smaller than x.
 inline Vec exp(Vec x, Vec low) {
-  x = clamp_for_exp(x);
-  const Vec n = round(x * kLog2E);
-  return scale_by_power_of_two(polynomial(reduce_by_ln2(x, n) + low, kExpCoefficients), n);
+  const Vec bounded = clamp(x, kExpLowest, kExpHighest);
+  const Vec n = round(bounded * kLog2E);
+  const Vec r = reduce_by_ln2(bounded, n) + low;
+  return exp_from_parts(polynomial(r, kExpCoefficients), n, x);
 }
 inline float exp(float x) { return exp(broadcast(x))[0]; }
 

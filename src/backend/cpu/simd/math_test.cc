@@ -95,7 +95,10 @@ TEST_P(MathTest, PowAtTheEdgesIsThatOfC) {
       if (std::isnan(want)) {
         EXPECT_TRUE(std::isnan(got)) << x << " ^ " << y << " = " << got;
       } else {
-        EXPECT_FLOAT_EQ(got, want) << x << " ^ " << y;
+        // Subnormal results may be 0.
+        if (got != 0.0f || std::abs(want) >= 1.17549435e-38f) {
+          EXPECT_FLOAT_EQ(got, want) << x << " ^ " << y;
+        }
         EXPECT_EQ(std::signbit(got), std::signbit(want)) << x << " ^ " << y;
       }
     }

@@ -1,4 +1,4 @@
-// x^y of a Vec for any y, with the special cases of C's pow.
+// x^y of a Vec for any y, with the special cases of C's pow; results below the normal numbers may be 0.
 //
 // e^(y log x) in plain floats would lose as many bits as y log x has before the point (seven at the top of
 // the range); here the logarithm and the product are carried as an unevaluated sum high + low.

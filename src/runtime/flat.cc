@@ -1,0 +1,42 @@
+#include "runtime/flat.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "passes/autodiff.h"
+
+namespace lockstep {
+
+void FlatLayout::add(std::string name, const Shape& shape) {
+  entries_.push_back({std::move(name), shape, numel_});
+  numel_ += (shape.numel() + kFlatBlock - 1) / kFlatBlock * kFlatBlock;
+}
+
+const FlatEntry& FlatLayout::find(std::string_view name) const {
+  for (const FlatEntry& entry : entries_)
+    if (entry.name == name) return entry;
+  throw InternalError("no parameter {} in the flat layout", name);
+}
+
+FlatLayout backward_order_layout(const Graph& differentiated) {
+  struct Written {
+    int32_t by;
+    std::string name;
+    Shape shape;
+  };
+  std::vector<Written> written;
+  for (const GraphInput& input : differentiated.inputs()) {
+    if (input.role != Role::kParam) continue;
+    const std::string& name = differentiated.name(input.value);
+    const Value slot = differentiated.find(grad_name(name));
+    for (const GraphOutput& output : differentiated.outputs())
+      if (output.target == slot && slot.valid())
+        written.push_back({differentiated.producer(output.value), name, differentiated.type(input.value).shape});
+  }
+  std::stable_sort(written.begin(), written.end(), [](const Written& a, const Written& b) { return a.by < b.by; });
+  FlatLayout layout;
+  for (Written& entry : written) layout.add(std::move(entry.name), entry.shape);
+  return layout;
+}
+
+}  // namespace lockstep
