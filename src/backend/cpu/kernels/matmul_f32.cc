@@ -1,48 +1,31 @@
 // matmul in f32 through oneDNN tiles.
 #include <cstring>
 
-#include "backend/cpu/gemm.h"
+#include "backend/cpu/matmul_shape.h"
 
 namespace lockstep::cpu {
 namespace {
 
 class MatmulF32 : public Kernel {
  public:
-  MatmulF32(const Graph& graph, const Node& node, const CpuContext& context) : context_(context) {
-    const Shape& a = graph.type(node.inputs[0]).shape;
-    const Shape& b = graph.type(node.inputs[1]).shape;
-    const Type& out = graph.type(node.outputs[0]);
-    shape_.transpose_a = node.attributes.flag("transpose_a");
-    shape_.transpose_b = node.attributes.flag("transpose_b");
-    shape_.m = out.shape[-2];
-    shape_.n = out.shape[-1];
-    shape_.k = shape_.transpose_a ? a[-2] : a[-1];
-    batch_ = a.product(0, a.rank() - 2);
-    if (b.rank() == 2 && !shape_.transpose_a) {  // the batch axes of a are rows
-      shape_.m *= batch_;
-      batch_ = 1;
-    }
-    stride_b_ = b.rank() == 2 ? 0 : shape_.k * shape_.n;
-    accumulate_ = node.inputs.size() == 3;
-    out_bytes_ = out.bytes();
-  }
+  MatmulF32(const Graph& graph, const Node& node, const CpuContext& context)
+      : context_(context),
+        shape_(matmul_shape(graph, node)),
+        out_bytes_(graph.type(node.outputs[0]).bytes()) {}
 
   void run(const KernelArgs& args) override {
     auto* c = static_cast<float*>(args.outputs[0]);
-    if (accumulate_ && args.inputs[2] != args.outputs[0])
+    if (shape_.accumulate && args.inputs[2] != args.outputs[0])
       std::memcpy(c, args.inputs[2], static_cast<size_t>(out_bytes_));
-    gemm_f32_batched(context_, shape_, batch_, static_cast<const float*>(args.inputs[0]), shape_.m * shape_.k,
-                     static_cast<const float*>(args.inputs[1]), stride_b_, accumulate_ ? 1.0f : 0.0f, c,
-                     shape_.m * shape_.n);
+    gemm_f32_batched(context_, shape_.gemm, shape_.batch, static_cast<const float*>(args.inputs[0]),
+                     shape_.stride_a(), static_cast<const float*>(args.inputs[1]), shape_.stride_b,
+                     shape_.accumulate ? 1.0f : 0.0f, c, shape_.stride_c());
   }
 
  private:
   CpuContext context_;
-  GemmShape shape_{};
-  int64_t batch_ = 1;
-  int64_t stride_b_ = 0;
-  int64_t out_bytes_ = 0;
-  bool accumulate_ = false;
+  MatmulShape shape_;
+  int64_t out_bytes_;
 };
 
 }  // namespace

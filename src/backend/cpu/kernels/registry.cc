@@ -6,7 +6,7 @@ namespace lockstep::cpu {
 
 // clang-format off
 #define LOCKSTEP_KERNELS(X) \
-  /* products */ X(matmul_f32) \
+  /* products */ X(matmul_f32) X(matmul_bf16) X(matmul_bf16_via_f32) \
   /* shapes */ X(constant) \
   /* pointwise and fused */ \
   /* reductions */ X(sum) X(mean) \
