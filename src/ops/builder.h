@@ -1,7 +1,8 @@
-// Builder: writes ops into a graph the way a model author thinks of them. Operands of pointwise ops are broadcast
-// together by NumPy's rule (the graph itself has only explicit broadcasts).
+// Builder: writes ops into a graph the way a model author thinks of them. Operands of pointwise ops are
+// broadcast together by NumPy's rule (the graph itself has only explicit broadcasts).
 //
-// Shape letters used throughout: B batch, T sequence, C channels or width, H heads, D width of a head, V vocabulary.
+// Shape letters used throughout: B batch, T sequence, C channels or width, H heads, D width of a head, V
+// vocabulary.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -31,8 +32,10 @@ class Builder {
   Value op(std::string_view name, std::initializer_list<Value> inputs, Attributes attributes = {}) {
     return graph_.emit(name, inputs, std::move(attributes));
   }
-  std::vector<Value> op_all(std::string_view name, std::initializer_list<Value> inputs, Attributes attributes = {}) {
-    return graph_.emit_all(name, std::span<const Value>(inputs.begin(), inputs.size()), std::move(attributes));
+  std::vector<Value> op_all(std::string_view name, std::initializer_list<Value> inputs,
+                            Attributes attributes = {}) {
+    return graph_.emit_all(name, std::span<const Value>(inputs.begin(), inputs.size()),
+                           std::move(attributes));
   }
 
   // Pointwise with two operands, broadcast together first.
@@ -46,7 +49,14 @@ class Builder {
   Value neg(Value a) { return op("neg", {a}); }
   Value exp(Value a) { return op("exp", {a}); }
   Value tanh(Value a) { return op("tanh", {a}); }
-  Value cast(Value a, DType dtype) { return type(a).dtype == dtype ? a : op("cast", {a}, {{"dtype", dtype}}); }
+  // A bool tensor: a `order` b, where order is eq, ne, lt, le, gt or ge.
+  Value compare(std::string_view order, Value a, Value b) {
+    return op("compare", {a, b}, {{"op", std::string(order)}});
+  }
+  Value where(Value condition, Value a, Value b) { return op("where", {condition, a, b}); }
+  Value cast(Value a, DType dtype) {
+    return type(a).dtype == dtype ? a : op("cast", {a}, {{"dtype", dtype}});
+  }
 
   Value broadcast(Value a, const Shape& shape);
   Value reshape(Value a, const Shape& shape);

@@ -3,8 +3,15 @@
 namespace lockstep {
 
 std::vector<Type> infer_pointwise(const InferContext& context) {
+  if (context.type(0).dtype == DType::kBool)
+    context.fail("operand 0 is bool; cast it to a numeric type first");
   for (int operand = 1; operand < context.count(); ++operand) context.require_same_type(operand, 0);
   return {context.type(0)};
+}
+
+std::vector<Type> infer_floating_pointwise(const InferContext& context) {
+  context.require_floating(0);
+  return infer_pointwise(context);
 }
 
 std::vector<ShardingSignature> shard_pointwise(const Graph& graph, const Node& node) {
@@ -22,7 +29,7 @@ OpDef make_pointwise(const Pointwise& op) {
   OpDef def{.name = op.name, .summary = op.summary, .attributes = op.attributes};
   def.min_inputs = def.max_inputs = op.operands;
   def.traits = {.pointwise = true, .recompute_cheap = true};
-  def.infer = infer_pointwise;
+  def.infer = op.infer;
   def.gradient = op.gradient;
   def.scalar = op.scalar;
   def.sharding = shard_pointwise;

@@ -1,12 +1,14 @@
-// What all pointwise ops share: the shape rule, the sharding rule and the cost. Each op's own file gives its formula
-// and its gradient.
+// What all pointwise ops share: the shape rule, the sharding rule and the cost. Each op's own file gives its
+// formula and its gradient.
 #pragma once
 #include "graph/op_def.h"
 
 namespace lockstep {
 
-// All operands equal in type; the result has that type.
+// All operands equal in type and numbers, not bool; the result has that type.
 std::vector<Type> infer_pointwise(const InferContext& context);
+// The same for functions that only make sense on floating types.
+std::vector<Type> infer_floating_pointwise(const InferContext& context);
 // Split along any axis together, or all replicated.
 std::vector<ShardingSignature> shard_pointwise(const Graph& graph, const Node& node);
 
@@ -17,6 +19,7 @@ struct Pointwise {
   double (*scalar)(std::span<const double>, const Attributes&);
   std::vector<Value> (*gradient)(GradientContext&);
   std::vector<AttributeDef> attributes = {};
+  std::vector<Type> (*infer)(const InferContext&) = infer_pointwise;
 };
 
 OpDef make_pointwise(const Pointwise& op);

@@ -4,7 +4,9 @@ namespace lockstep {
 
 // clang-format off
 #define LOCKSTEP_OPS(X) \
-  /* pointwise */ X(add) X(mul) X(div) X(neg) \
+  /* pointwise */ X(add) X(sub) X(mul) X(div) X(neg) X(exp) X(log) X(sqrt) X(rsqrt) X(pow) \
+    X(tanh) X(erf) X(sigmoid) X(relu) X(gelu) X(gelu_grad) X(silu) X(silu_grad) \
+    X(abs) X(sign) X(minimum) X(maximum) X(clamp) X(where) X(compare) X(logical_not) X(cast) \
   /* shapes */ X(constant) X(reshape) X(broadcast) \
   /* reductions */ X(sum) X(mean) \
   /* products */ X(matmul) \
