@@ -19,6 +19,9 @@ struct CpuContext {
   const Simd& simd;
 };
 
+// As KernelDef::op: serves every op with the pointwise trait.
+inline constexpr std::string_view kAnyPointwise = "any pointwise";
+
 struct KernelDef {
   std::string_view op;
   std::string_view name;

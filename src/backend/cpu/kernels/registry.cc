@@ -7,8 +7,8 @@ namespace lockstep::cpu {
 // clang-format off
 #define LOCKSTEP_KERNELS(X) \
   /* products */ X(matmul_f32) X(matmul_bf16) X(matmul_bf16_via_f32) \
-  /* shapes */ X(constant) \
-  /* pointwise and fused */ \
+  /* shapes */ X(constant) X(broadcast) \
+  /* pointwise and fused */ X(pointwise) X(pointwise_exact) \
   /* reductions */ X(sum) X(mean) \
   /* convolution */ \
   /* losses */ \
