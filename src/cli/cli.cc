@@ -18,6 +18,8 @@ int run_cli(int argc, char** argv) {
   app.require_subcommand(1);
   add_version_command(app);
   add_env_command(app);
+  add_graph_command(app);
+  add_bench_command(app);
   try {
     app.parse(argc, argv);
     return kDone;

@@ -9,5 +9,7 @@ int run_cli(int argc, char** argv);
 
 void add_version_command(CLI::App& app);
 void add_env_command(CLI::App& app);
+void add_graph_command(CLI::App& app);
+void add_bench_command(CLI::App& app);
 
 }  // namespace lockstep

@@ -31,6 +31,12 @@ std::string_view name_of(Recompute policy) {
   return kNames[static_cast<size_t>(policy)];
 }
 
+Recompute parse_recompute(std::string_view name) {
+  for (const Recompute policy : {Recompute::kNone, Recompute::kCheap, Recompute::kBlock})
+    if (name_of(policy) == name) return policy;
+  throw UserError("recompute is {}; use none, cheap or block", name);
+}
+
 std::span<const Pass> all_passes() { return kPasses; }
 
 const Pass& find_pass(std::string_view name) {

@@ -13,6 +13,7 @@ namespace lockstep {
 
 enum class Recompute : uint8_t { kNone, kCheap, kBlock };
 std::string_view name_of(Recompute policy);
+Recompute parse_recompute(std::string_view name);  // throws UserError with the choices
 
 struct PassOptions {
   bool accumulate_gradients = false;

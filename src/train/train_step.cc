@@ -1,6 +1,7 @@
 #include "train/train_step.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/error.h"
 #include "base/sha256.h"
@@ -10,11 +11,14 @@
 namespace lockstep {
 
 TrainStep::TrainStep(const Model& model, Backend& backend, const TrainOptions& options)
-    : backend_(backend), layout_(backward_order_layout(differentiate(model.graph))) {
+    : backend_(backend) {
+  const auto start = std::chrono::steady_clock::now();
+  layout_ = backward_order_layout(differentiate(model.graph));
   backward_ = compile(model.graph, backend, options.passes);
   PassOptions update_passes = options.passes;
   update_passes.disabled.emplace_back("autodiff");
   update_ = compile(build_adamw_update(layout_, model.params, options.optimizer), backend, update_passes);
+  compile_milliseconds_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   allocate(model, options.seed);
 }
 

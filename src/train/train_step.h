@@ -43,6 +43,8 @@ class TrainStep {
   const FlatLayout& layout() const { return layout_; }
   Executable& backward() { return *backward_; }
   Executable& update() { return *update_; }
+  // From the model's graph to both plans.
+  double compile_milliseconds() const { return compile_milliseconds_; }
   // Bytes of parameters, gradients, optimizer state, inputs and both arenas: what the run is planned to use.
   int64_t planned_bytes() const;
 
@@ -52,6 +54,7 @@ class TrainStep {
   std::vector<float> read_flat(const Buffer& buffer, std::string_view name) const;
 
   Backend& backend_;
+  double compile_milliseconds_ = 0;
   FlatLayout layout_;
   std::unique_ptr<Executable> backward_;
   std::unique_ptr<Executable> update_;

@@ -1,0 +1,164 @@
+#include "cli/bench_step.h"
+
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/model_options.h"
+#include "graph/op_def.h"
+#include "graph/text.h"
+#include "train/gemm_floor.h"
+#include "train/synthetic.h"
+#include "train/train_step.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct BenchOptions {
+  ModelOptions model;
+  int threads = 2;
+  int64_t steps = 10;
+  int64_t warmup = 2;
+  std::string recompute = "none";
+  std::vector<std::string> disabled;
+  bool json = false;
+  bool profile = false;
+  bool floor = false;
+};
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+int64_t peak_resident_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
+}
+
+void print_profile(const Executable& executable, double total_ms) {
+  struct Row {
+    int64_t nanoseconds = 0, runs = 0;
+    double flops = 0, bytes = 0;
+  };
+  std::map<std::string, Row> rows;
+  for (const ProfileEntry& entry : executable.profile()) {
+    Row& row = rows[entry.kernel];
+    row.nanoseconds += entry.nanoseconds;
+    row.runs += entry.runs;
+    row.flops += entry.flops * static_cast<double>(entry.runs);
+    row.bytes += entry.bytes * static_cast<double>(entry.runs);
+  }
+  std::vector<std::pair<std::string, Row>> sorted(rows.begin(), rows.end());
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.nanoseconds > b.second.nanoseconds; });
+  std::cout << fmt::format("{:<28}{:>8}{:>12}{:>8}{:>10}{:>10}\n", executable.graph().name(), "runs", "ms", "%", "GFLOP/s", "GB/s");
+  for (const auto& [kernel, row] : sorted) {
+    const auto ns = static_cast<double>(std::max<int64_t>(row.nanoseconds, 1));
+    std::cout << fmt::format("{:<28}{:>8}{:>12.3f}{:>8.1f}{:>10.1f}{:>10.1f}\n", kernel, row.runs, ns / 1e6,
+                             ns / 1e4 / total_ms, row.flops / ns, row.bytes / ns);
+  }
+}
+
+// The longest single entries, to see which node of a kernel is slow.
+void print_slowest(const Executable& executable) {
+  std::vector<ProfileEntry> entries = executable.profile();
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.nanoseconds > b.nanoseconds; });
+  for (size_t i = 0; i < std::min<size_t>(entries.size(), 12); ++i) {
+    const ProfileEntry& entry = entries[i];
+    const auto ns = static_cast<double>(entry.nanoseconds) / static_cast<double>(std::max<int64_t>(entry.runs, 1));
+    std::cout << fmt::format("  {:<36}{:<26}{:>10.3f} ms{:>10.1f} GFLOP/s{:>8.1f} GB/s\n", entry.name, entry.kernel, ns / 1e6,
+                             entry.flops / ns, entry.bytes / ns);
+  }
+}
+
+void run(const BenchOptions& options) {
+  const auto backend = make_cpu_backend(options.threads);
+  const Model model = build_model(options.model);
+  TrainOptions train_options;
+  train_options.passes.recompute = parse_recompute(options.recompute);
+  train_options.passes.disabled = options.disabled;
+  const auto start = Clock::now();
+  TrainStep train(model, *backend, train_options);
+  const double ready_ms = milliseconds_since(start);
+
+  std::vector<double> times;
+  StepResult first;
+  StepResult last;
+  for (int64_t step = 1; step <= options.warmup + options.steps; ++step) {
+    set_synthetic_inputs(train, model, 1, step);
+    const bool measured = step > options.warmup;
+    if (options.profile && measured) {
+      train.backward().set_profiling(true);
+      train.update().set_profiling(true);
+    }
+    const auto begin = Clock::now();
+    last = train.run(step, 1e-4);
+    if (measured) times.push_back(milliseconds_since(begin));
+    if (step == 1) first = last;
+  }
+  std::vector<double> sorted = times;
+  std::sort(sorted.begin(), sorted.end());
+  const double median = sorted[sorted.size() / 2];
+  const int64_t resident = peak_resident_bytes();
+  const double floor_ms = options.floor ? gemm_floor_milliseconds(train.backward().graph(), *backend) : 0.0;
+
+  nlohmann::json report = {{"model", options.model.model},
+                           {"threads", options.threads},
+                           {"architecture", backend->architecture()},
+                           {"parameters", train.layout().numel()},
+                           {"step_ms", median},
+                           {"step_ms_all", times},
+                           {"compile_ms", train.compile_milliseconds()},
+                           {"ready_ms", ready_ms},
+                           {"gemm_floor_ms", floor_ms},
+                           {"peak_rss_bytes", resident},
+                           {"planned_peak_bytes", train.planned_bytes()},
+                           {"arena_bytes", train.backward().plan().memory.arena_peak},
+                           {"arena_lower_bound_bytes", train.backward().plan().memory.arena_lower_bound},
+                           {"loss_first", first.loss},
+                           {"loss_last", last.loss},
+                           {"weights_sha256", train.weights_sha256()}};
+  if (options.json) {
+    std::cout << report.dump() << "\n";
+    return;
+  }
+  for (const auto& [key, value] : report.items())
+    if (key != "step_ms_all") std::cout << fmt::format("{:<26}{}\n", key, value.dump());
+  std::cout << memory_table(train.backward().plan());
+  if (options.profile) {
+    double total = 0;
+    for (const double t : times) total += t;
+    print_profile(train.backward(), total);
+    print_slowest(train.backward());
+    print_profile(train.update(), total);
+  }
+}
+
+}  // namespace
+
+void add_bench_step_command(CLI::App& bench) {
+  CLI::App* command = bench.add_subcommand("step", "full training steps: forward, backward, clip, AdamW");
+  auto options = std::make_shared<BenchOptions>();
+  command->add_option("--model", options->model.model, "one of: " + model_names())->required();
+  add_model_options(*command, options->model);
+  command->add_option("--threads", options->threads, "threads of the cpu backend")->check(CLI::PositiveNumber);
+  command->add_option("--steps", options->steps, "steps to time")->check(CLI::PositiveNumber);
+  command->add_option("--warmup", options->warmup, "steps before")->check(CLI::NonNegativeNumber);
+  command->add_option("--recompute", options->recompute, "none, cheap or block");
+  command->add_option("--disable-pass", options->disabled, "leave this pass out");
+  command->add_flag("--json", options->json, "print one JSON object");
+  command->add_flag("--profile", options->profile, "time every step of the plan");
+  command->add_flag("--floor", options->floor, "also time every matrix product by itself");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,115 @@
+// lockstep graph FILE|MODEL: shows a graph at any stage of compilation, and explains what was decided.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/cli.h"
+#include "cli/model_options.h"
+#include "graph/text.h"
+#include "ops/registry.h"
+#include "runtime/compile.h"
+
+namespace lockstep {
+namespace {
+
+struct GraphOptions {
+  ModelOptions model;
+  std::vector<std::string> passes;      // run only these
+  std::vector<std::string> dump_after;
+  std::vector<std::string> disabled;
+  std::vector<std::string> explain;
+  std::string stop_after;
+  std::string recompute = "none";
+  std::string backend = "cpu";
+  bool dot = false;
+};
+
+Graph load(const GraphOptions& options) {
+  const std::string& source = options.model.model;
+  if (is_model_name(source)) return build_model(options.model).graph;
+  if (std::filesystem::exists(source)) return parse_graph(read_file(source), all_ops(), source);
+  throw UserError("{} is neither a file nor a model; models: {}", source, model_names());
+}
+
+std::string to_dot(const Graph& graph) {
+  std::string out = fmt::format("digraph {} {{\n  rankdir=TB; node [shape=box, fontname=monospace];\n", graph.name());
+  for (const GraphInput& input : graph.inputs())
+    out += fmt::format("  v{} [label=\"{}\\n{}\", style=rounded];\n", input.value.id, graph.name(input.value),
+                       to_string(graph.type(input.value)));
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    const Node& node = graph.nodes()[n];
+    out += fmt::format("  n{} [label=\"{}\\n{}: {}\"];\n", n, node.op->name, graph.name(node.outputs[0]),
+                       to_string(graph.type(node.outputs[0])));
+    for (const Value input : node.inputs) {
+      const int32_t from = graph.producer(input);
+      out += from < 0 ? fmt::format("  v{} -> n{};\n", input.id, n) : fmt::format("  n{} -> n{};\n", from, n);
+    }
+  }
+  return out + "}\n";
+}
+
+PassOptions pass_options(const GraphOptions& options) {
+  PassOptions result;
+  result.recompute = parse_recompute(options.recompute);
+  result.disabled = options.disabled;
+  result.stop_after = options.stop_after;
+  result.dump_after = options.dump_after;
+  result.dump = [](std::string_view pass, const Graph& graph) { std::cout << "# after " << pass << "\n" << to_text(graph); };
+  for (const std::string& topic : options.explain)
+    if (topic == "fusion")
+      result.explain = [](std::string_view about, const std::string& line) {
+        if (about == "fusion") std::cout << line << "\n";
+      };
+  if (!options.passes.empty()) {
+    for (const std::string& name : options.passes) find_pass(name);
+    for (const Pass& pass : all_passes())
+      if (std::find(options.passes.begin(), options.passes.end(), pass.name) == options.passes.end())
+        result.disabled.emplace_back(pass.name);
+  }
+  return result;
+}
+
+void run(const GraphOptions& options) {
+  Graph graph = load(options);
+  const bool trainable = std::any_of(graph.inputs().begin(), graph.inputs().end(),
+                                     [](const GraphInput& input) { return input.role == Role::kParam; });
+  PassOptions passes = pass_options(options);
+  if (!trainable) passes.disabled.emplace_back("autodiff");
+  graph = run_passes(graph, passes);
+  const bool kernels = std::count(options.explain.begin(), options.explain.end(), "kernels") > 0;
+  const bool memory = std::count(options.explain.begin(), options.explain.end(), "memory") > 0;
+  if (kernels || memory) {
+    const auto backend = options.backend == "null" ? make_null_backend() : make_cpu_backend(1);
+    const Plan plan = make_plan(graph, *backend);
+    if (kernels) std::cout << kernel_table(plan);
+    if (memory) std::cout << memory_table(plan);
+  }
+  if (options.dot)
+    std::cout << to_dot(graph);
+  else if (options.explain.empty() && options.dump_after.empty())
+    std::cout << to_text(graph);
+}
+
+}  // namespace
+
+void add_graph_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("graph", "show a graph at any stage of compilation");
+  auto options = std::make_shared<GraphOptions>();
+  command->add_option("source", options->model.model, "a text graph's file, or a model: " + model_names())->required();
+  add_model_options(*command, options->model);
+  command->add_option("--pass", options->passes, "run only this pass (may be given several times)");
+  command->add_option("--dump-after", options->dump_after, "print the graph after this pass");
+  command->add_option("--disable-pass", options->disabled, "leave this pass out");
+  command->add_option("--stop-after", options->stop_after, "stop after this pass");
+  command->add_option("--recompute", options->recompute, "none, cheap or block");
+  command->add_option("--backend", options->backend, "cpu or null, for --explain")->check(CLI::IsMember({"cpu", "null"}));
+  command->add_option("--explain", options->explain, "kernels, fusion or memory")
+      ->check(CLI::IsMember({"kernels", "fusion", "memory"}));
+  command->add_flag("--dot", options->dot, "print Graphviz");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace lockstep
