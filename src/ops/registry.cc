@@ -18,6 +18,7 @@ namespace lockstep {
   /* tables */ \
   /* random */ \
   /* optimizers */ X(global_norm) X(adamw) \
+  /* markers */ X(checkpoint) \
   /* collectives */
 // clang-format on
 
