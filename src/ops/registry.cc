@@ -14,7 +14,7 @@ namespace lockstep {
   /* convolution */ \
   /* losses */ \
   /* norms */ \
-  /* attention */ \
+  /* attention */ X(attention) X(attention_grad) X(attention_qkv) X(attention_qkv_grad) \
   /* tables */ \
   /* random */ \
   /* optimizers */ X(global_norm) X(adamw) \

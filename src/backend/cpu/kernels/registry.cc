@@ -13,7 +13,7 @@ namespace lockstep::cpu {
   /* convolution */ \
   /* losses */ \
   /* norms */ \
-  /* attention */ \
+  /* attention */ X(attention) X(attention_grad) X(attention_qkv) X(attention_qkv_grad) \
   /* tables */ \
   /* random */ \
   /* optimizers */ X(global_norm) X(adamw)

@@ -1,0 +1,217 @@
+// attention(q, k, v[, keys_visible][, documents]) {causal, window, scale, mask} -> out, logsumexp.
+//
+// q is [B,T,H,D], k and v [B,S,Hkv,D]; out is like q: for each head softmax(scale * q·k) v over the keys that
+// the query sees (ops/attention_rule.h says which). logsumexp f32 [B,H,T] is the logarithm of the softmax's
+// denominator, which the gradient needs in place of the weights. A query that sees no key gives 0 and -inf.
+//
+// attention_grad(dout, q, k, v, out, logsumexp[, keys_visible][, documents]) -> dq, dk, dv.
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "ops/attention_rule.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kForwardMasks = 3;
+constexpr int kGradMasks = 6;
+
+AttentionRule forward_rule(const Graph& graph, const Node& node) {
+  return attention_rule(graph.type(node.inputs[0]).shape, graph.type(node.inputs[1]).shape, node.attributes,
+                        kForwardMasks);
+}
+
+AttentionRule grad_rule(const Graph& graph, const Node& node) {
+  return attention_rule(graph.type(node.inputs[1]).shape, graph.type(node.inputs[2]).shape, node.attributes,
+                        kGradMasks);
+}
+
+std::vector<Type> infer(const InferContext& c) {
+  check_qkv(c, 0);
+  const AttentionRule rule = attention_rule(c.shape(0), c.shape(1), c.attributes(), kForwardMasks);
+  check_masks(c, rule, kForwardMasks);
+  return {c.type(0), {DType::kF32, {rule.batch, rule.heads, rule.queries}}};
+}
+
+std::vector<Type> infer_grad(const InferContext& c) {
+  check_qkv(c, 1);
+  const AttentionRule rule = attention_rule(c.shape(1), c.shape(2), c.attributes(), kGradMasks);
+  check_masks(c, rule, kGradMasks);
+  c.require_same_type(0, 1);
+  c.require_same_type(4, 1);
+  const Type logsumexp{DType::kF32, {rule.batch, rule.heads, rule.queries}};
+  if (c.type(5) != logsumexp) c.fail("logsumexp (operand 5) must be {}", to_string(logsumexp));
+  return {c.type(1), c.type(2), c.type(3)};
+}
+
+std::vector<Value> gradient(GradientContext& c) {
+  if (c.grad(1).valid())
+    throw UserError("attention: {} (the logsumexp) has no gradient; it is an output for attention_grad alone",
+                    c.graph.name(c.out(1)));
+  std::vector<Value> inputs{c.grad(), c.in(0), c.in(1), c.in(2), c.out(0), c.out(1)};
+  inputs.insert(inputs.end(), c.node.inputs.begin() + kForwardMasks, c.node.inputs.end());
+  std::vector<Value> grads = c.graph.emit_all("attention_grad", inputs, c.attributes());
+  grads.resize(c.node.inputs.size());
+  return grads;
+}
+
+// Calls body(query row of q, row of k, query's place in logsumexp, key) for the pairs of one query and head
+// that are seen; rows are offsets of element 0 of the head.
+struct Pairs {
+  const ReferenceContext& c;
+  AttentionRule rule;
+
+  int64_t query_row(int64_t b, int64_t i, int64_t h) const {
+    return ((b * rule.queries + i) * rule.heads + h) * rule.head_dim;
+  }
+  int64_t key_row(int64_t b, int64_t j, int64_t h) const {
+    const int64_t kv_head = h / (rule.heads / rule.kv_heads);
+    return ((b * rule.keys + j) * rule.kv_heads + kv_head) * rule.head_dim;
+  }
+  bool seen(int64_t b, int64_t i, int64_t j) const {
+    if (!rule.sees(i, j)) return false;
+    if (rule.keys_visible >= 0 && c.in(rule.keys_visible)[b * rule.keys + j] == 0) return false;
+    if (rule.documents < 0) return true;
+    const RefTensor& documents = c.in(rule.documents);
+    return documents[b * rule.keys + i] == documents[b * rule.keys + j];
+  }
+  double dot(const RefTensor& a, int64_t a_row, const RefTensor& b, int64_t b_row) const {
+    double sum = 0;
+    for (int64_t d = 0; d < rule.head_dim; ++d) sum += a[a_row + d] * b[b_row + d];
+    return sum;
+  }
+  template <typename Body>
+  void for_each_query(const Body& body) const {
+    for (int64_t b = 0; b < rule.batch; ++b)
+      for (int64_t h = 0; h < rule.heads; ++h)
+        for (int64_t i = 0; i < rule.queries; ++i) body(b, h, i);
+  }
+};
+
+void reference(const ReferenceContext& c) {
+  const RefTensor& q = c.in(0);
+  const RefTensor& k = c.in(1);
+  const RefTensor& v = c.in(2);
+  const Pairs pairs{c, attention_rule(q.shape(), k.shape(), c.attributes, kForwardMasks)};
+  const AttentionRule& rule = pairs.rule;
+  pairs.for_each_query([&](int64_t b, int64_t h, int64_t i) {
+    const int64_t row = pairs.query_row(b, i, h);
+    const double none = -std::numeric_limits<double>::infinity();
+    std::vector<double> scores(static_cast<size_t>(rule.keys), none);
+    double largest = none;
+    for (int64_t j = 0; j < rule.keys; ++j) {
+      if (!pairs.seen(b, i, j)) continue;
+      const double score = rule.scale * pairs.dot(q, row, k, pairs.key_row(b, j, h));
+      scores[static_cast<size_t>(j)] = score;
+      largest = std::max(largest, score);
+    }
+    double& logsumexp = c.out(1)[(b * rule.heads + h) * rule.queries + i];
+    logsumexp = none;
+    if (largest == none) return;
+    double sum = 0;
+    for (const double score : scores) sum += std::exp(score - largest);
+    logsumexp = largest + std::log(sum);
+    for (int64_t j = 0; j < rule.keys; ++j) {
+      const double weight = std::exp(scores[static_cast<size_t>(j)] - logsumexp);
+      for (int64_t d = 0; d < rule.head_dim; ++d) c.out(0)[row + d] += weight * v[pairs.key_row(b, j, h) + d];
+    }
+  });
+}
+
+// With P the weights and delta = dout·out: dv = P dout, dS = P (dout·v - delta), dq = scale dS k, dk = scale
+// dS q.
+void reference_grad(const ReferenceContext& c) {
+  const RefTensor& dout = c.in(0);
+  const RefTensor& q = c.in(1);
+  const RefTensor& k = c.in(2);
+  const RefTensor& v = c.in(3);
+  const Pairs pairs{c, attention_rule(q.shape(), k.shape(), c.attributes, kGradMasks)};
+  const AttentionRule& rule = pairs.rule;
+  pairs.for_each_query([&](int64_t b, int64_t h, int64_t i) {
+    const int64_t row = pairs.query_row(b, i, h);
+    const double logsumexp = c.in(5)[(b * rule.heads + h) * rule.queries + i];
+    const double delta = pairs.dot(dout, row, c.in(4), row);
+    for (int64_t j = 0; j < rule.keys; ++j) {
+      if (!pairs.seen(b, i, j)) continue;
+      const int64_t key = pairs.key_row(b, j, h);
+      const double weight = std::exp(rule.scale * pairs.dot(q, row, k, key) - logsumexp);
+      const double dscore = rule.scale * weight * (pairs.dot(dout, row, v, key) - delta);
+      for (int64_t d = 0; d < rule.head_dim; ++d) {
+        c.out(0)[row + d] += dscore * k[key + d];
+        c.out(1)[key + d] += dscore * q[row + d];
+        c.out(2)[key + d] += weight * dout[row + d];
+      }
+    }
+  });
+}
+
+// By sequences, or by heads with their key heads. One key head for all may instead be copied to everybody;
+// its gradient then comes in parts.
+struct Splits {
+  Placement queries, keys, logsumexp, masks, dkeys;
+};
+
+std::vector<Splits> splits(const AttentionRule& rule) {
+  const Placement r = Placement::replicate();
+  const auto s = [](int axis) { return Placement::split(axis); };
+  std::vector<Splits> result{{r, r, r, r, r}, {s(0), s(0), s(0), s(0), s(0)}, {s(2), s(2), s(1), r, s(2)}};
+  if (rule.kv_heads == 1) result.push_back({s(2), r, s(1), r, Placement::partial()});
+  return result;
+}
+
+std::vector<ShardingSignature> sharding(const Graph& graph, const Node& node) {
+  std::vector<ShardingSignature> result;
+  for (const Splits& s : splits(forward_rule(graph, node))) {
+    ShardingSignature signature{{s.queries, s.keys, s.keys}, {s.queries, s.logsumexp}};
+    signature.inputs.resize(node.inputs.size(), s.masks);
+    result.push_back(signature);
+  }
+  return result;
+}
+
+std::vector<ShardingSignature> sharding_grad(const Graph& graph, const Node& node) {
+  std::vector<ShardingSignature> result;
+  for (const Splits& s : splits(grad_rule(graph, node))) {
+    ShardingSignature signature{{s.queries, s.queries, s.keys, s.keys, s.queries, s.logsumexp},
+                                {s.queries, s.dkeys, s.dkeys}};
+    signature.inputs.resize(node.inputs.size(), s.masks);
+    result.push_back(signature);
+  }
+  return result;
+}
+
+}  // namespace
+
+OpDef attention_op() {
+  OpDef def{.name = "attention", .summary = "softmax(scale * q·k) v per head, with masks"};
+  def.attributes = attention_attributes();
+  def.min_inputs = kForwardMasks;
+  def.max_inputs = kForwardMasks + 2;
+  def.infer = infer;
+  def.gradient = gradient;
+  def.reference = reference;
+  def.sharding = sharding;
+  def.cost = [](const Graph& graph, const Node& node) {
+    const AttentionRule rule = forward_rule(graph, node);
+    return attention_cost(graph, node, rule, 4.0 * static_cast<double>(rule.head_dim));
+  };
+  return def;
+}
+
+OpDef attention_grad_op() {
+  OpDef def{.name = "attention_grad", .summary = "gradients of attention for q, k and v"};
+  def.attributes = attention_attributes();
+  def.min_inputs = kGradMasks;
+  def.max_inputs = kGradMasks + 2;
+  def.infer = infer_grad;
+  def.reference = reference_grad;
+  def.sharding = sharding_grad;
+  def.cost = [](const Graph& graph, const Node& node) {
+    const AttentionRule rule = grad_rule(graph, node);
+    return attention_cost(graph, node, rule, 10.0 * static_cast<double>(rule.head_dim));
+  };
+  return def;
+}
+
+}  // namespace lockstep
