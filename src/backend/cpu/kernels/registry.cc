@@ -13,9 +13,9 @@ namespace lockstep::cpu {
   /* convolution */ \
   /* losses */ \
   /* norms */ \
-  /* attention */ X(attention) X(attention_grad) X(attention_qkv) X(attention_qkv_grad) \
+  /* attention */ X(attention) X(attention_grad) X(attention_qkv) X(attention_qkv_grad) X(rope) \
   /* tables */ \
-  /* random */ \
+  /* random */ X(dropout) \
   /* optimizers */ X(global_norm) X(adamw)
 // clang-format on
 
