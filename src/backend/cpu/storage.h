@@ -17,6 +17,12 @@ inline const float* read_floats(const Simd& simd, DType dtype, const void* data,
   return buffer;
 }
 
+// Where to compute elements from `begin` on that write_floats then stores: in place for f32, otherwise
+// `buffer`.
+inline float* floats_to_write(DType dtype, void* data, int64_t begin, float* buffer) {
+  return dtype == DType::kF32 ? static_cast<float*>(data) + begin : buffer;
+}
+
 inline void write_floats(const Simd& simd, DType dtype, void* data, int64_t begin, int64_t count,
                          const float* values) {
   if (dtype == DType::kF32) {

@@ -11,8 +11,8 @@ namespace lockstep::cpu {
   /* pointwise and fused */ X(pointwise) X(pointwise_exact) \
   /* reductions */ X(sum) X(mean) \
   /* convolution */ \
-  /* losses */ \
-  /* norms */ \
+  /* losses */ X(cross_entropy) X(cross_entropy_grad) \
+  /* norms */ X(layer_norm) X(layer_norm_grad) X(add_layer_norm) X(rms_norm) X(rms_norm_grad) X(add_rms_norm) \
   /* attention */ X(attention) X(attention_grad) X(attention_qkv) X(attention_qkv_grad) X(rope) \
   /* tables */ \
   /* random */ X(dropout) \

@@ -1,0 +1,131 @@
+// cross_entropy(logits: [N, V], labels: i32[N]) {ignore, smoothing} -> loss, count, lse.
+//
+// loss is the sum over the rows whose label is not `ignore`, count their number: dividing is left to whoever
+// knows the whole batch. lse is the log-sum-exp of each row (0 where ignored); the gradient rebuilds the
+// probabilities from it, so they are never stored.
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "ops/builder.h"
+#include "ops/shard_rows.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<AttributeDef> label_attributes() {
+  return {{"ignore", int64_t{-100}, "rows with this label have no loss"},
+          {"smoothing", 0.0, "share of the target spread evenly over all classes, in [0, 1)"}};
+}
+
+void check(const InferContext& c, int logits) {
+  c.require_floating(logits);
+  const Shape& shape = c.shape(logits);
+  if (shape.rank() != 2 || shape[1] == 0)
+    c.fail("operand {} must be [rows, classes]; reshape the leading axes into one", logits);
+  if (c.type(logits + 1) != Type{DType::kI32, {shape[0]}})
+    c.fail("operand {} must be i32[{}], one label per row; reshape or cast it", logits + 1, shape[0]);
+  const double smoothing = c.attributes().number("smoothing");
+  if (!(smoothing >= 0 && smoothing < 1)) c.fail("smoothing is {}; it must lie in [0, 1)", smoothing);
+}
+
+std::vector<Type> infer(const InferContext& c) {
+  check(c, 0);
+  return {{DType::kF32, {}}, {DType::kI64, {}}, {DType::kF32, {c.shape(0)[0]}}};
+}
+
+std::vector<Value> gradient(GradientContext& c) {
+  if (!c.grad().valid()) return {Value{}, Value{}};
+  return {c.graph.emit("cross_entropy_grad", {c.grad(), c.in(0), c.in(1), c.out(2)}, c.attributes()),
+          Value{}};
+}
+
+void reference(const ReferenceContext& c) {
+  const RefTensor& logits = c.in(0);
+  const int64_t classes = logits.shape()[1];
+  const double smoothing = c.attributes.number("smoothing");
+  const auto ignore = static_cast<double>(c.attributes.integer("ignore"));
+  for (int64_t r = 0; r < logits.shape()[0]; ++r) {
+    const double label = c.in(1)[r];
+    if (label == ignore) continue;
+    if (label < 0 || label >= static_cast<double>(classes))
+      throw UserError(
+          "cross_entropy: row {} has label {}; labels lie in [0, {}), or are {} to ignore the row", r, label,
+          classes, ignore);
+    const double* row = logits.data.data() + r * classes;
+    const double highest = *std::max_element(row, row + classes);
+    double total = 0;
+    double mean = 0;
+    for (int64_t i = 0; i < classes; ++i) {
+      total += std::exp(row[i] - highest);
+      mean += row[i] / static_cast<double>(classes);
+    }
+    const double lse = highest + std::log(total);
+    c.out(2)[r] = lse;
+    c.out(0)[0] += lse - (1 - smoothing) * row[static_cast<int64_t>(label)] - smoothing * mean;
+    c.out(1)[0] += 1;
+  }
+}
+
+std::vector<Type> infer_grad(const InferContext& c) {
+  if (c.type(0) != Type{DType::kF32, {}}) c.fail("operand 0, the gradient of the loss, must be f32[]");
+  check(c, 1);
+  if (c.type(3) != Type{DType::kF32, {c.shape(1)[0]}})
+    c.fail("operand 3 must be f32[{}], the lse of cross_entropy", c.shape(1)[0]);
+  return {c.type(1)};
+}
+
+void reference_grad(const ReferenceContext& c) {
+  const RefTensor& logits = c.in(1);
+  const int64_t classes = logits.shape()[1];
+  const double smoothing = c.attributes.number("smoothing");
+  for (int64_t r = 0; r < logits.shape()[0]; ++r) {
+    const double label = c.in(2)[r];
+    if (label == static_cast<double>(c.attributes.integer("ignore"))) continue;
+    for (int64_t i = 0; i < classes; ++i) {
+      const double probability = std::exp(logits[r * classes + i] - c.in(3)[r]);
+      const double target =
+          (static_cast<double>(i) == label ? 1 - smoothing : 0.0) + smoothing / static_cast<double>(classes);
+      c.out()[r * classes + i] = c.in(0)[0] * (probability - target);
+    }
+  }
+}
+
+// An exponential counts as ten operations.
+template <int kLogits>
+Cost cost(const Graph& graph, const Node& node) {
+  return {13.0 * static_cast<double>(graph.type(node.inputs[kLogits]).shape.numel()),
+          touched_bytes(graph, node)};
+}
+
+}  // namespace
+
+OpDef cross_entropy_op() {
+  OpDef def{.name = "cross_entropy",
+            .summary = "summed cross-entropy of softmax(logits) against labels, and the count"};
+  def.attributes = label_attributes();
+  def.min_inputs = def.max_inputs = 2;
+  def.traits = {.reduction = true};
+  def.infer = infer;
+  def.gradient = gradient;
+  def.reference = reference;
+  def.sharding = [](const Graph&, const Node&) { return shard_rows(1, "rr", "ppr"); };
+  def.cost = cost<0>;
+  return def;
+}
+
+// cross_entropy_grad(dloss, logits, labels, lse) {ignore, smoothing} -> dlogits.
+OpDef cross_entropy_grad_op() {
+  OpDef def{.name = "cross_entropy_grad",
+            .summary = "gradient of cross_entropy, rebuilt from the logits and their lse"};
+  def.attributes = label_attributes();
+  def.min_inputs = def.max_inputs = 4;
+  def.infer = infer_grad;
+  def.reference = reference_grad;
+  def.sharding = [](const Graph&, const Node&) { return shard_rows(1, "wrrr", "r"); };
+  def.cost = cost<1>;
+  def.inplace = {{1, 0}};
+  return def;
+}
+
+}  // namespace lockstep
