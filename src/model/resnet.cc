@@ -17,7 +17,7 @@ class Resnet {
   void build() {
     const Value images = b_.input("images", {DType::kF32, {sizes_.batch, sizes_.image, sizes_.image, 3}});
     const Value labels = b_.indices("labels", {sizes_.batch}, sizes_.classes);
-    Value x = relu(norm("bn1", conv("conv1", images, 64, 7, 2)));
+    Value x = relu(norm("bn1", conv("conv1", images, sizes_.width, 7, 2)));
     x = b_.op("max_pool2d", {x}, {{"kernel", std::vector<int64_t>{3, 3}},
                                   {"stride", std::vector<int64_t>{2, 2}},
                                   {"padding", std::vector<int64_t>{1, 1, 1, 1}}});
@@ -27,7 +27,7 @@ class Resnet {
       for (int64_t i = 0; i < counts[static_cast<size_t>(stage)]; ++i) {
         const std::string name = fmt::format("layer{}.{}.", stage + 1, i);
         const int64_t stride = stage > 0 && i == 0 ? 2 : 1;
-        x = deep ? bottleneck(name, x, 64 << stage, stride) : basic(name, x, 64 << stage, stride);
+        x = deep ? bottleneck(name, x, sizes_.width << stage, stride) : basic(name, x, sizes_.width << stage, stride);
       }
     const double bound = 1.0 / std::sqrt(static_cast<double>(b_.shape(x)[-1]));
     const Value pooled = b_.mean(x, {1, 2});

@@ -6,6 +6,7 @@ namespace lockstep {
 
 struct ResnetSizes {
   int64_t depth = 18;  // 18 or 50
+  int64_t width = 64;  // channels of the first stage
   int64_t image = 64;
   int64_t classes = 1000;
   int64_t batch = 16;

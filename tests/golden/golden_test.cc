@@ -1,0 +1,82 @@
+// Whole models against PyTorch: loss, every parameter's gradient, and the parameters after three AdamW steps. The golden
+// states come from make_golden.py beside this file.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "model/encoder.h"
+#include "model/gpt.h"
+#include "model/resnet.h"
+#include "model/tabular.h"
+#include "train/train_step.h"
+
+namespace lockstep {
+namespace {
+
+struct Golden {
+  std::map<std::string, std::string> bytes;
+
+  explicit Golden(const std::string& name) {
+    const std::string file = read_file(std::string(LOCKSTEP_GOLDEN) + "/" + name + ".safetensors");
+    uint64_t header_size = 0;
+    std::memcpy(&header_size, file.data(), sizeof header_size);
+    const auto header = nlohmann::json::parse(file.substr(8, header_size));
+    for (const auto& [key, entry] : header.items()) {
+      const size_t begin = entry["data_offsets"][0];
+      const size_t end = entry["data_offsets"][1];
+      bytes[key] = file.substr(8 + header_size + begin, end - begin);
+    }
+  }
+
+  std::vector<float> floats(const std::string& key) const {
+    const std::string& raw = bytes.at(key);
+    std::vector<float> values(raw.size() / sizeof(float));
+    std::memcpy(values.data(), raw.data(), raw.size());
+    return values;
+  }
+};
+
+// Largest difference over the largest magnitude of the tensor.
+double relative_error(const std::vector<float>& got, const std::vector<float>& want, double floor) {
+  double scale = floor;
+  double worst = 0;
+  for (const float x : want) scale = std::max(scale, static_cast<double>(std::fabs(x)));
+  for (size_t i = 0; i < want.size(); ++i) worst = std::max(worst, std::fabs(static_cast<double>(got[i]) - want[i]));
+  return worst / scale;
+}
+
+void check(const std::string& name, const Model& model, double tolerance) {
+  const Golden golden(name);
+  const auto backend = make_cpu_backend(2);
+  TrainStep train(model, *backend, {});
+  for (const auto& [key, bytes] : golden.bytes) {
+    if (key.starts_with("param.")) train.set_param(key.substr(6), golden.floats(key));
+    if (key.starts_with("input.")) train.set_input(key.substr(6), bytes.data(), static_cast<int64_t>(bytes.size()));
+  }
+  const StepResult first = train.run(1, 1e-2);
+  EXPECT_NEAR(first.loss, golden.floats("loss")[0], 1e-5 * std::fabs(golden.floats("loss")[0])) << name;
+  for (const FlatEntry& entry : train.layout().entries())
+    EXPECT_LT(relative_error(train.grad(entry.name), golden.floats("grad." + entry.name), 1e-3), tolerance)
+        << name << ": gradient of " << entry.name;
+  train.run(2, 1e-2);
+  train.run(3, 1e-2);
+  for (const FlatEntry& entry : train.layout().entries())
+    EXPECT_LT(relative_error(train.param(entry.name), golden.floats("after." + entry.name), 1e-1), 10 * tolerance)
+        << name << ": " << entry.name << " after three steps";
+}
+
+TEST(Golden, Gpt) { check("gpt", build_gpt({2, 24, 3, 50, 3, 17, 0.0}), 2e-5); }
+
+TEST(Golden, Encoder) { check("encoder", build_encoder({2, 24, 3, 96, 40, 3, 4, 11, 0.0, false}), 2e-5); }
+
+TEST(Golden, Tabular) { check("tabular", build_tabular({3, 11, 8, 5, {16, 12}, {16, 12}, 13}), 2e-5); }
+
+TEST(Golden, Resnet) { check("resnet", build_resnet({18, 4, 32, 7, 3}), 2e-4); }
+
+}  // namespace
+}  // namespace lockstep
