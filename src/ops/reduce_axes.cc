@@ -1,6 +1,7 @@
 #include "ops/reduce_axes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 namespace lockstep {
@@ -25,7 +26,8 @@ std::vector<int> reduced_axes(const Shape& shape, const Attributes& attributes) 
 }
 
 std::vector<int> reduced_axes(const InferContext& context) {
-  for (const int64_t axis : context.attributes().integers("axes")) context.axis(axis, context.shape(0).rank());
+  for (const int64_t axis : context.attributes().integers("axes"))
+    context.axis(axis, context.shape(0).rank());
   std::vector<int> axes = reduced_axes(context.shape(0), context.attributes());
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) context.fail("axes names one axis twice");
   return axes;
@@ -42,6 +44,16 @@ Shape dropped_shape(const Shape& shape, const std::vector<int>& axes) {
   for (int axis = 0; axis < shape.rank(); ++axis)
     if (!contains(axes, axis)) extents.push_back(shape[axis]);
   return Shape(extents);
+}
+
+ReductionSplit split_reduction(const Shape& shape, const std::vector<int>& axes) {
+  std::vector<int> longer;
+  std::copy_if(axes.begin(), axes.end(), std::back_inserter(longer),
+               [&](int axis) { return shape[axis] != 1; });
+  if (longer.empty()) return {shape.numel(), 1, 1};
+  const int first = longer.front();
+  const int last = longer.back() + 1;
+  return {shape.product(0, first), shape.product(first, last), shape.product(last, shape.rank())};
 }
 
 std::vector<AttributeDef> reduction_attributes() {

@@ -7,9 +7,9 @@ namespace lockstep::cpu {
 // clang-format off
 #define LOCKSTEP_KERNELS(X) \
   /* products */ X(matmul_f32) X(matmul_bf16) X(matmul_bf16_via_f32) \
-  /* shapes */ X(constant) X(broadcast) \
+  /* shapes */ X(constant) X(broadcast) X(transpose) X(slice) X(split) X(concat) X(pad) \
   /* pointwise and fused */ X(pointwise) X(pointwise_exact) \
-  /* reductions */ X(sum) X(mean) \
+  /* reductions */ X(sum) X(mean) X(max) X(max_grad) X(argmax) \
   /* convolution */ \
   /* losses */ X(cross_entropy) X(cross_entropy_grad) \
   /* norms */ X(layer_norm) X(layer_norm_grad) X(add_layer_norm) X(rms_norm) X(rms_norm_grad) X(add_rms_norm) \
