@@ -1,0 +1,100 @@
+// bce_with_logits(logits, labels) -> loss, count: binary cross-entropy of sigmoid(logits) against labels in
+// [0, 1], summed; count is the number of elements. Labels are stored in f32 or like the logits.
+#include <cmath>
+
+#include "ops/builder.h"
+
+namespace lockstep {
+namespace {
+
+void check(const InferContext& c, int logits) {
+  c.require_floating(logits);
+  const int labels = logits + 1;
+  if (c.shape(labels) != c.shape(logits))
+    c.fail("operand {} is {}; labels must have the logits' shape {}: reshape one of them", labels,
+           to_string(c.type(labels)), to_string(c.shape(logits)));
+  const DType dtype = c.type(labels).dtype;
+  if (dtype != DType::kF32 && dtype != c.type(logits).dtype)
+    c.fail("operand {} is {}; labels must be f32 or {}: cast them", labels, name_of(dtype),
+           name_of(c.type(logits).dtype));
+}
+
+std::vector<Value> gradient(GradientContext& c) {
+  Builder b(c.graph);
+  std::vector<Value> grads(2);
+  if (c.needed[0]) grads[0] = b.op("bce_with_logits_grad", {c.grad(), c.in(0), c.in(1)});
+  if (c.needed[1]) {
+    const DType dtype = c.type(c.in(1)).dtype;
+    grads[1] = b.neg(b.mul(b.cast(c.in(0), dtype), b.cast(c.grad(), dtype)));
+  }
+  return grads;
+}
+
+void reference(const ReferenceContext& c) {
+  for (int64_t i = 0; i < c.in(0).numel(); ++i) {
+    const double x = c.in(0)[i];
+    c.out(0)[0] += std::fmax(x, 0.0) - x * c.in(1)[i] + std::log1p(std::exp(-std::fabs(x)));
+  }
+  c.out(1)[0] = static_cast<double>(c.in(0).numel());
+}
+
+// All axes can be split: the loss is a sum of independent terms.
+template <int kLogits>
+std::vector<ShardingSignature> sharding(const Graph& graph, const Node& node) {
+  const Placement whole = Placement::replicate();
+  std::vector<ShardingSignature> signatures;
+  for (int axis = -1; axis < graph.type(node.inputs[kLogits]).shape.rank(); ++axis) {
+    const Placement part = axis < 0 ? whole : Placement::split(axis);
+    const Placement sum = axis < 0 ? whole : Placement::partial();
+    if (kLogits == 0)
+      signatures.push_back({{part, part}, {sum, sum}});
+    else
+      signatures.push_back({{whole, part, part}, {part}});
+  }
+  return signatures;
+}
+
+template <int kLogits>
+Cost cost(const Graph& graph, const Node& node) {
+  return {25.0 * static_cast<double>(graph.type(node.inputs[kLogits]).shape.numel()),
+          touched_bytes(graph, node)};
+}
+
+}  // namespace
+
+OpDef bce_with_logits_op() {
+  OpDef def{.name = "bce_with_logits",
+            .summary = "summed binary cross-entropy of sigmoid(logits), and the count"};
+  def.min_inputs = def.max_inputs = 2;
+  def.traits = {.reduction = true};
+  def.infer = [](const InferContext& c) {
+    check(c, 0);
+    return std::vector<Type>{{DType::kF32, {}}, {DType::kI64, {}}};
+  };
+  def.gradient = gradient;
+  def.reference = reference;
+  def.sharding = sharding<0>;
+  def.cost = cost<0>;
+  return def;
+}
+
+// bce_with_logits_grad(dloss, logits, labels) = dloss * (sigmoid(logits) - labels).
+OpDef bce_with_logits_grad_op() {
+  OpDef def{.name = "bce_with_logits_grad", .summary = "gradient of bce_with_logits"};
+  def.min_inputs = def.max_inputs = 3;
+  def.infer = [](const InferContext& c) {
+    if (c.type(0) != Type{DType::kF32, {}}) c.fail("operand 0, the gradient of the loss, must be f32[]");
+    check(c, 1);
+    return std::vector<Type>{c.type(1)};
+  };
+  def.reference = [](const ReferenceContext& c) {
+    for (int64_t i = 0; i < c.out().numel(); ++i)
+      c.out()[i] = c.in(0)[0] * (1.0 / (1.0 + std::exp(-c.in(1)[i])) - c.in(2)[i]);
+  };
+  def.sharding = sharding<1>;
+  def.cost = cost<1>;
+  def.inplace = {{1, 0}};
+  return def;
+}
+
+}  // namespace lockstep
