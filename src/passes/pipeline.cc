@@ -8,6 +8,11 @@
 #include "base/nearest.h"
 #include "graph/verifier.h"
 #include "passes/autodiff.h"
+#include "passes/cse.h"
+#include "passes/dce.h"
+#include "passes/recompute.h"
+#include "passes/schedule.h"
+#include "passes/simplify.h"
 
 namespace lockstep {
 namespace {
@@ -16,8 +21,21 @@ Graph run_autodiff(const Graph& graph, const PassOptions& options) {
   return differentiate(graph, {.accumulate = options.accumulate_gradients});
 }
 
+Graph run_simplify(const Graph& graph, const PassOptions& options) {
+  return simplify(graph, {.keep_checkpoints = options.recompute == Recompute::kBlock});
+}
+Graph run_cse(const Graph& graph, const PassOptions&) { return merge_common_subexpressions(graph); }
+Graph run_dce(const Graph& graph, const PassOptions&) { return remove_dead_nodes(graph); }
+
 constexpr std::array kPasses = {
     Pass{"autodiff", "appends the backward computation", Stage::kDifferentiated, true, run_autodiff},
+    Pass{"simplify", "folds constants, removes what does nothing", Stage::kDifferentiated, false,
+         run_simplify},
+    Pass{"cse", "computes common subexpressions once", Stage::kDifferentiated, false, run_cse},
+    Pass{"dce", "removes what no output needs", Stage::kDifferentiated, false, run_dce},
+    Pass{"recompute", "runs parts of forward again to keep less for backward", Stage::kFused, false,
+         recompute},
+    Pass{"schedule", "orders the nodes for the fewest live bytes", Stage::kScheduled, false, schedule},
 };
 
 bool listed(const std::vector<std::string>& names, std::string_view name) {
@@ -53,7 +71,8 @@ Graph run_passes(const Graph& graph, const PassOptions& options, std::vector<Pas
     for (const std::string& name : *names) find_pass(name);
   if (!options.stop_after.empty()) find_pass(options.stop_after);
   Graph current = graph;
-  Stage stage = Stage::kImported;
+  // Without autodiff, the graph is for inference or was differentiated before.
+  Stage stage = listed(options.disabled, "autodiff") ? Stage::kDifferentiated : Stage::kImported;
   for (const Pass& pass : kPasses) {
     if (listed(options.disabled, pass.name)) continue;
     const auto start = std::chrono::steady_clock::now();

@@ -1,5 +1,5 @@
-// The one ordered list of passes, and how it is run: after every pass the graph is verified and the pass is timed; any
-// pass can be dumped, disabled or stopped after by name.
+// The one ordered list of passes, and how it is run: after every pass the graph is verified and the pass is
+// timed; any pass can be dumped, disabled or stopped after by name.
 #pragma once
 #include <functional>
 #include <span>
