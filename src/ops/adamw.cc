@@ -1,4 +1,5 @@
-// adamw(p, g, m, v, scale, lr, step): Adam with decoupled weight decay (Loshchilov & Hutter), in PyTorch's formulation.
+// adamw(p, g, m, v, scale, lr, step): Adam with decoupled weight decay (Loshchilov & Hutter), in PyTorch's
+// formulation.
 #include <cmath>
 
 #include "ops/optimizer.h"
@@ -7,9 +8,7 @@ namespace lockstep {
 namespace {
 
 void reference(const ReferenceContext& c) {
-  const double scale = c.in(4).scalar();
-  const double lr = c.in(5).scalar();
-  const double t = c.in(6).scalar();
+  const auto [scale, lr, t] = ReferenceStep(c);
   const double beta1 = c.attributes.number("beta1");
   const double beta2 = c.attributes.number("beta2");
   const double correction1 = 1.0 - std::pow(beta1, t);
@@ -18,9 +17,11 @@ void reference(const ReferenceContext& c) {
     const double g = c.in(1)[i] * scale;
     const double m = beta1 * c.in(2)[i] + (1.0 - beta1) * g;
     const double v = beta2 * c.in(3)[i] + (1.0 - beta2) * g * g;
-    const double decay = decays(c.attributes.integers("no_decay"), i) ? 1.0 - lr * c.attributes.number("weight_decay") : 1.0;
-    c.out(0)[i] = c.in(0)[i] * decay -
-                  lr / correction1 * m / (std::sqrt(v) / std::sqrt(correction2) + c.attributes.number("epsilon"));
+    const double decay =
+        decays(c.attributes.integers("no_decay"), i) ? 1.0 - lr * c.attributes.number("weight_decay") : 1.0;
+    c.out(0)[i] =
+        c.in(0)[i] * decay -
+        lr / correction1 * m / (std::sqrt(v) / std::sqrt(correction2) + c.attributes.number("epsilon"));
     c.out(1)[i] = m;
     c.out(2)[i] = v;
   }
@@ -40,7 +41,8 @@ OpDef adamw_op() {
   def.reference = reference;
   def.sharding = shard_optimizer;
   def.cost = [](const Graph& graph, const Node& node) {
-    return Cost{12.0 * static_cast<double>(graph.type(node.inputs[0]).shape.numel()), touched_bytes(graph, node)};
+    return Cost{12.0 * static_cast<double>(graph.type(node.inputs[0]).shape.numel()),
+                touched_bytes(graph, node)};
   };
   def.inplace = optimizer_inplace(2);
   return def;

@@ -3,22 +3,42 @@
 namespace lockstep {
 
 std::vector<Type> infer_optimizer(const InferContext& context, int states) {
-  const int buffers = 2 + states;
-  for (int operand = 0; operand < buffers; ++operand) {
+  for (int operand = 0; operand < 2 + states; ++operand) {
     context.require_same_type(operand, 0);
-    if (context.type(operand).dtype != DType::kF32 || context.shape(operand).rank() != 1)
-      context.fail("operand {} must be a flat f32 buffer", operand);
+    require_flat(context, operand);
   }
+  require_step_scalars(context);
+  require_ranges(context, "no_decay");
+  return std::vector<Type>(static_cast<size_t>(1 + states), context.type(0));
+}
+
+void require_flat(const InferContext& context, int operand) {
+  if (context.type(operand).dtype != DType::kF32 || context.shape(operand).rank() != 1)
+    context.fail("operand {} must be a flat f32 buffer", operand);
+}
+
+void require_step_scalars(const InferContext& context) {
+  const int first = context.count() - 3;
   const Type scalar{DType::kF32, {}};
-  if (context.type(buffers) != scalar || context.type(buffers + 1) != scalar ||
-      context.type(buffers + 2) != Type{DType::kI64, {}})
+  if (context.type(first) != scalar || context.type(first + 1) != scalar ||
+      context.type(first + 2) != Type{DType::kI64, {}})
     context.fail("the last operands must be scale f32[], lr f32[] and step i64[]");
-  const auto& ranges = context.attributes().integers("no_decay");
-  if (ranges.size() % 2 != 0) context.fail("no_decay lists pairs of begin and end; it has {} numbers", ranges.size());
+}
+
+void require_ranges(const InferContext& context, std::string_view attribute) {
+  const auto& ranges = context.attributes().integers(attribute);
+  if (ranges.size() % 2 != 0)
+    context.fail("{} lists pairs of begin and end; it has {} numbers", attribute, ranges.size());
   for (size_t i = 0; i < ranges.size(); ++i)
     if (ranges[i] < (i == 0 ? 0 : ranges[i - 1]) || ranges[i] > context.shape(0).numel())
-      context.fail("no_decay must rise and stay within the buffer; {} does not", ranges[i]);
-  return std::vector<Type>(static_cast<size_t>(1 + states), context.type(0));
+      context.fail("{} must rise and stay within the buffer; {} does not", attribute, ranges[i]);
+}
+
+void require_one_decay(const InferContext& context, int64_t begin, int64_t end) {
+  for (const int64_t edge : context.attributes().integers("no_decay"))
+    if (edge > begin && edge < end)
+      context.fail("no_decay has an edge at {}, inside the tensor [{}, {}); decay all of it or nothing", edge,
+                   begin, end);
 }
 
 AttributeDef no_decay_attribute() {
@@ -31,18 +51,31 @@ bool decays(const std::vector<int64_t>& no_decay, int64_t element) {
   return true;
 }
 
+ReferenceStep::ReferenceStep(const ReferenceContext& context) {
+  const auto first = static_cast<int>(context.inputs.size()) - 3;
+  scale = context.in(first).scalar();
+  lr = context.in(first + 1).scalar();
+  t = context.in(first + 2).scalar();
+}
+
 std::vector<InplacePair> optimizer_inplace(int states) {
   std::vector<InplacePair> pairs{{0, 0}};
   for (int state = 0; state < states; ++state) pairs.push_back({2 + state, 1 + state});
   return pairs;
 }
 
-// Element-wise: any contiguous range of the flat buffers may live on any worker (ZeRO).
-std::vector<ShardingSignature> shard_optimizer(const Graph&, const Node& node) {
+std::vector<ShardingSignature> shard_optimizer(const Graph& graph, const Node& node) {
   ShardingSignature split{std::vector<Placement>(node.inputs.size(), Placement::split(0)),
                           std::vector<Placement>(node.outputs.size(), Placement::split(0))};
-  for (size_t i = node.inputs.size() - 3; i < node.inputs.size(); ++i) split.inputs[i] = Placement::replicate();
-  return {{std::vector<Placement>(node.inputs.size()), std::vector<Placement>(node.outputs.size())}, split};
+  for (size_t i = node.inputs.size() - 3; i < node.inputs.size(); ++i)
+    split.inputs[i] = Placement::replicate();
+  std::vector<ShardingSignature> signatures = shard_whole_tensors(graph, node);
+  signatures.push_back(split);
+  return signatures;
+}
+
+std::vector<ShardingSignature> shard_whole_tensors(const Graph&, const Node& node) {
+  return {{std::vector<Placement>(node.inputs.size()), std::vector<Placement>(node.outputs.size())}};
 }
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@ namespace lockstep {
   /* attention */ X(attention) X(attention_grad) X(attention_qkv) X(attention_qkv_grad) X(rope) \
   /* tables */ \
   /* random */ X(dropout) \
-  /* optimizers */ X(global_norm) X(adamw) \
+  /* optimizers */ X(global_norm) X(sgd) X(adam) X(adamw) X(lion) X(lamb) X(adafactor) \
   /* markers */ X(checkpoint) \
   /* collectives */
 // clang-format on

@@ -69,9 +69,15 @@ class Layout {
     }
   }
 
+  // Operands and results may be optional (sgd without momentum).
+  bool present(int32_t n, InplacePair pair) const {
+    return static_cast<size_t>(pair.input) < node(n).inputs.size() &&
+           static_cast<size_t>(pair.output) < node(n).outputs.size();
+  }
+
   bool allows_inplace(int32_t n, Value input, Value output) const {
     for (const InplacePair pair : node(n).op->inplace) {
-      if (static_cast<size_t>(pair.input) >= node(n).inputs.size()) continue;
+      if (!present(n, pair)) continue;
       if (node(n).inputs[static_cast<size_t>(pair.input)] == input &&
           node(n).outputs[static_cast<size_t>(pair.output)] == output &&
           std::count(node(n).inputs.begin(), node(n).inputs.end(), input) == 1)
@@ -83,7 +89,7 @@ class Layout {
   void join_inplace() {
     for (int32_t n = 0; n < end_step(); ++n)
       for (const InplacePair pair : node(n).op->inplace)
-        if (static_cast<size_t>(pair.input) < node(n).inputs.size())
+        if (present(n, pair))
           try_inplace(n, node(n).inputs[static_cast<size_t>(pair.input)], node(n).outputs[static_cast<size_t>(pair.output)]);
   }
 

@@ -16,7 +16,7 @@ namespace lockstep::cpu {
   /* attention */ X(attention) X(attention_grad) X(attention_qkv) X(attention_qkv_grad) X(rope) \
   /* tables */ \
   /* random */ X(dropout) \
-  /* optimizers */ X(global_norm) X(adamw)
+  /* optimizers */ X(global_norm) X(sgd) X(adam) X(adamw) X(lion) X(lamb) X(adafactor)
 // clang-format on
 
 #define DECLARE(name) KernelDef name##_kernel();
