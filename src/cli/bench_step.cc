@@ -114,7 +114,7 @@ void run(const BenchOptions& options) {
   nlohmann::json report = {{"model", options.model.model},
                            {"threads", options.threads},
                            {"architecture", backend->architecture()},
-                           {"parameters", train.layout().numel()},
+                           {"parameters", train.param_count()},
                            {"step_ms", median},
                            {"step_ms_all", times},
                            {"compile_ms", train.compile_milliseconds()},

@@ -5,10 +5,12 @@
 
 namespace lockstep {
 
-Rewriter::Rewriter(const Graph& old)
+Rewriter::Rewriter(const Graph& old) : Rewriter(old, [](Value) { return true; }) {}
+
+Rewriter::Rewriter(const Graph& old, const std::function<bool(Value)>& keep)
     : old_(old), graph_(old.ops(), old.name()), map_(static_cast<size_t>(old.value_count())) {
   for (const GraphInput& input : old.inputs())
-    map(input.value, graph_.add_input(old.name(input.value), old.type(input.value), input.role));
+    if (keep(input.value)) map(input.value, graph_.add_input(old.name(input.value), old.type(input.value), input.role));
 }
 
 Value Rewriter::mapped(Value old_value) const {

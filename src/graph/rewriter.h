@@ -3,6 +3,7 @@
 // A pass walks old.nodes(); for each it either calls copy(), or emits something else into graph() and maps the old
 // results to the new values. finish() carries the outputs over.
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "graph/graph.h"
@@ -13,6 +14,8 @@ class Rewriter {
  public:
   // Starts with all inputs of the old graph.
   explicit Rewriter(const Graph& old);
+  // Starts with those inputs for which keep(input) holds; the others may not be used.
+  Rewriter(const Graph& old, const std::function<bool(Value)>& keep);
 
   Graph& graph() { return graph_; }
   Value mapped(Value old_value) const;

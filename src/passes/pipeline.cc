@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "graph/verifier.h"
 #include "passes/autodiff.h"
+#include "passes/row_gradients.h"
 #include "passes/cse.h"
 #include "passes/dce.h"
 #include "passes/recompute.h"
@@ -29,6 +30,8 @@ Graph run_dce(const Graph& graph, const PassOptions&) { return remove_dead_nodes
 
 constexpr std::array kPasses = {
     Pass{"autodiff", "appends the backward computation", Stage::kDifferentiated, true, run_autodiff},
+    Pass{"row_gradients", "gradients of large embedding tables stay lists of rows", Stage::kDifferentiated, true,
+         make_row_gradients},
     Pass{"simplify", "folds constants, removes what does nothing", Stage::kDifferentiated, false,
          run_simplify},
     Pass{"cse", "computes common subexpressions once", Stage::kDifferentiated, false, run_cse},

@@ -14,8 +14,8 @@
 namespace lockstep {
 
 struct TrainOptions {
-  PassOptions passes;
-  OptimizerSettings optimizer;
+  PassOptions passes = {};
+  OptimizerSettings optimizer = {};
   uint64_t seed = 0;
 };
 
@@ -31,40 +31,54 @@ class TrainStep {
 
   // Copies one microbatch's data into the buffer of a graph input.
   void set_input(std::string_view name, const void* host, int64_t bytes);
-  // Forward, backward, clip, update. `step` counts from 1.
+  // Forward, backward, clip, update. Steps count from 1, one after the other.
   StepResult run(int64_t step, double lr);
+  // Brings every row of every table up to date. Reading parameters does it too.
+  void catch_up_all();
 
   // SHA-256 over all parameters sorted by name: name, dtype, shape, then the fp32 values (docs/design.md).
-  std::string weights_sha256() const;
-  std::vector<float> param(std::string_view name) const;
-  std::vector<float> grad(std::string_view name) const;  // of the last step, a sum
+  std::string weights_sha256();
+  std::vector<float> param(std::string_view name);
   void set_param(std::string_view name, const std::vector<float>& values);
+  // The gradient of the last step, a sum over the microbatch; of a table with row gradients, made dense.
+  std::vector<float> grad(std::string_view name) const;
 
-  const FlatLayout& layout() const { return layout_; }
+  struct Param {
+    std::string name;
+    Shape shape;
+    void* data;  // on the device
+  };
+  const std::vector<Param>& params() const { return params_; }
   Executable& backward() { return *backward_; }
   Executable& update() { return *update_; }
-  // From the model's graph to both plans.
+  int64_t param_count() const;
+  // From the model's graph to all plans.
   double compile_milliseconds() const { return compile_milliseconds_; }
-  // Bytes of parameters, gradients, optimizer state, inputs and both arenas: what the run is planned to use.
+  // Bytes of parameters, gradients, optimizer state, inputs and arenas: what the run is planned to use.
   int64_t planned_bytes() const;
 
  private:
-  void allocate(const Model& model, uint64_t seed);
-  Buffer& owned(int64_t bytes);
-  std::vector<float> read_flat(const Buffer& buffer, std::string_view name) const;
+  void compile_all(const Model& model, const TrainOptions& options);
+  void allocate_flat();
+  void allocate_tables();
+  void allocate_inputs();
+  void* allocate(int64_t bytes);
+  const Param& find_param(std::string_view name) const;
 
   Backend& backend_;
   double compile_milliseconds_ = 0;
   FlatLayout layout_;
+  std::vector<RowTable> tables_;
   std::unique_ptr<Executable> backward_;
   std::unique_ptr<Executable> update_;
+  std::unique_ptr<Executable> catch_up_;      // null without tables
+  std::unique_ptr<Executable> catch_up_all_;  // null without tables
   std::vector<std::unique_ptr<Buffer>> buffers_;
-  Buffer* params_ = nullptr;
-  Buffer* grads_ = nullptr;
-  Buffer* lr_ = nullptr;
-  Buffer* step_ = nullptr;
-  Buffer* count_ = nullptr;
-  std::unordered_map<std::string, Buffer*> inputs_;
+  std::unordered_map<std::string, void*> addresses_;  // of every bound input, by name
+  std::vector<Param> params_;
+  std::unordered_map<std::string, int64_t> input_bytes_;
+  int64_t steps_done_ = 0;
+  int64_t caught_up_ = 0;  // the step that every row has reached
 };
 
 }  // namespace lockstep

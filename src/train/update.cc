@@ -2,18 +2,39 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "ops/builder.h"
 #include "ops/registry.h"
 
 namespace lockstep {
 namespace {
 
+const ParamInit& init_of(const std::vector<ParamInit>& params, const std::string& name) {
+  const auto found = std::find_if(params.begin(), params.end(), [&](const ParamInit& p) { return p.name == name; });
+  LOCKSTEP_CHECK(found != params.end(), "parameter {} is not the model's", name);
+  return *found;
+}
+
+Attributes adamw_attributes(const OptimizerSettings& settings, bool decay) {
+  return {{"beta1", settings.beta1},
+          {"beta2", settings.beta2},
+          {"epsilon", settings.epsilon},
+          {"weight_decay", decay ? settings.weight_decay : 0.0}};
+}
+
+// The buffers of one table: parameter, moments, last steps.
+std::vector<Value> add_table_inputs(Graph& graph, const RowTable& table) {
+  const Type values{DType::kF32, table.table};
+  return {graph.add_input(table.name, values, Role::kParam), graph.add_input(moment1_name(table.name), values, Role::kState),
+          graph.add_input(moment2_name(table.name), values, Role::kState),
+          graph.add_input(last_step_name(table.name), {DType::kI32, {table.table[0]}}, Role::kState)};
+}
+
 // Ranges of the flat buffer whose parameters are not decayed, neighbours joined.
 std::vector<int64_t> no_decay_ranges(const FlatLayout& layout, const std::vector<ParamInit>& params) {
   std::vector<int64_t> ranges;
   for (const FlatEntry& entry : layout.entries()) {
-    const auto init = std::find_if(params.begin(), params.end(), [&](const ParamInit& p) { return p.name == entry.name; });
-    if (init == params.end() || init->decay) continue;
+    if (init_of(params, entry.name).decay) continue;
     const int64_t end = entry.offset + entry.shape.numel();
     if (!ranges.empty() && ranges.back() == entry.offset)
       ranges.back() = end;
@@ -25,8 +46,12 @@ std::vector<int64_t> no_decay_ranges(const FlatLayout& layout, const std::vector
 
 }  // namespace
 
+std::string moment1_name(std::string_view param) { return fmt::format("moment1.{}", param); }
+std::string moment2_name(std::string_view param) { return fmt::format("moment2.{}", param); }
+std::string last_step_name(std::string_view param) { return fmt::format("last_step.{}", param); }
+
 Graph build_adamw_update(const FlatLayout& layout, const std::vector<ParamInit>& params,
-                         const OptimizerSettings& settings) {
+                         const std::vector<RowTable>& tables, const OptimizerSettings& settings) {
   Graph graph(all_ops(), "update");
   Builder b(graph);
   const Type flat{DType::kF32, {layout.numel()}};
@@ -37,26 +62,53 @@ Graph build_adamw_update(const FlatLayout& layout, const std::vector<ParamInit>&
   const Value count = b.input("count", {DType::kI64, {}});
   const Value lr = b.input("lr", {DType::kF32, {}});
   const Value step = b.input("step", {DType::kI64, {}});
+  std::vector<Value> gradients{g};
+  std::vector<Value> row_ids;
+  for (const RowTable& table : tables) {
+    row_ids.push_back(graph.add_input(grad_ids_name(table.name), {DType::kI32, {table.ids}}, Role::kGrad));
+    gradients.push_back(graph.add_input(grad_rows_name(table.name), {DType::kF32, {table.ids, table.table[1]}}, Role::kGrad));
+  }
 
   const Value one = b.constant(1.0, {DType::kF32, {}});
   const Value inverse_count = b.div(one, b.cast(count, DType::kF32));
-  const Value norm = b.mul(b.op("global_norm", {g}), inverse_count);
+  const Value norm = b.mul(graph.emit_all("global_norm", gradients).at(0), inverse_count);
   Value scale = inverse_count;
   if (settings.clip_norm > 0) {
     // torch.nn.utils.clip_grad_norm_: max_norm / (norm + 1e-6), never above 1.
     const Value limit = b.constant(settings.clip_norm, {DType::kF32, {}});
     scale = b.mul(scale, b.op("minimum", {one, b.div(limit, b.shift(norm, 1e-6))}));
   }
-  const auto updated = b.op_all("adamw", {p, g, m, v, scale, lr, step},
-                                {{"beta1", settings.beta1},
-                                 {"beta2", settings.beta2},
-                                 {"epsilon", settings.epsilon},
-                                 {"weight_decay", settings.weight_decay},
-                                 {"no_decay", no_decay_ranges(layout, params)}});
   graph.add_output(norm);
+  Attributes attributes = adamw_attributes(settings, true);
+  attributes.set("no_decay", no_decay_ranges(layout, params));
+  const auto updated = b.op_all("adamw", {p, g, m, v, scale, lr, step}, attributes);
   graph.add_update(p, updated[0]);
   graph.add_update(m, updated[1]);
   graph.add_update(v, updated[2]);
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const std::vector<Value> state = add_table_inputs(graph, tables[i]);
+    const auto rows = b.op_all("adamw_rows", {state[0], state[1], state[2], state[3], row_ids[i], gradients[i + 1], scale, lr, step},
+                               adamw_attributes(settings, init_of(params, tables[i].name).decay));
+    for (size_t k = 0; k < state.size(); ++k) graph.add_update(state[k], rows[k]);
+  }
+  return graph;
+}
+
+Graph build_catch_up(const std::vector<ParamInit>& params, const std::vector<RowTable>& tables,
+                     const OptimizerSettings& settings, bool all) {
+  Graph graph(all_ops(), all ? "catch_up_all" : "catch_up");
+  Builder b(graph);
+  const Value history = b.input("lr_history", {DType::kF32, {kLrHistory}});
+  const Value step = b.input("step", {DType::kI64, {}});
+  for (const RowTable& table : tables) {
+    const std::vector<Value> state = add_table_inputs(graph, table);
+    Value ids = all ? b.constant(0.0, {DType::kI32, {0}}) : graph.find(table.ids_input);
+    if (!ids.valid()) ids = b.input(table.ids_input, {DType::kI32, {table.ids}});
+    Attributes attributes = adamw_attributes(settings, init_of(params, table.name).decay);
+    attributes.set("all", all);
+    const auto rows = b.op_all("adamw_catch_up", {state[0], state[1], state[2], state[3], ids, history, step}, attributes);
+    for (size_t k = 0; k < state.size(); ++k) graph.add_update(state[k], rows[k]);
+  }
   return graph;
 }
 

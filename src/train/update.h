@@ -2,6 +2,7 @@
 #pragma once
 #include "graph/graph.h"
 #include "model/model.h"
+#include "passes/row_gradients.h"
 #include "runtime/flat.h"
 
 namespace lockstep {
@@ -14,8 +15,23 @@ struct OptimizerSettings {
   double clip_norm = 1.0;  // 0: no clipping
 };
 
-// Inputs: params @param, grads @grad, moment1 and moment2 @state (all f32[N]), count i64[], lr f32[], step i64[].
-// The gradients are sums; they are divided by count here, once. Output 0 is the norm of the divided gradient.
-Graph build_adamw_update(const FlatLayout& layout, const std::vector<ParamInit>& params, const OptimizerSettings& settings);
+// What the optimizer keeps beside a table with row gradients; names of graph inputs.
+std::string moment1_name(std::string_view param);
+std::string moment2_name(std::string_view param);
+std::string last_step_name(std::string_view param);  // per row: the step it was last brought up to
+
+// The learning rates of the latest steps, indexed by step modulo this, for rows that are caught up late.
+inline constexpr int64_t kLrHistory = 1024;
+
+// Inputs: params @param, grads @grad, moment1 and moment2 @state (all f32[N]), count i64[], lr f32[], step i64[]; for
+// each table with row gradients its parameter, moments, last steps, gradient ids and rows. The gradients are sums; they
+// are divided by count here, once. Output 0 is the norm of the divided gradient.
+Graph build_adamw_update(const FlatLayout& layout, const std::vector<ParamInit>& params,
+                         const std::vector<RowTable>& tables, const OptimizerSettings& settings);
+
+// Brings rows of the tables to the state they have after step - 1: those that the ids inputs name, or with `all` every
+// row. Runs before forward reads them, and before anybody looks at the weights.
+Graph build_catch_up(const std::vector<ParamInit>& params, const std::vector<RowTable>& tables,
+                     const OptimizerSettings& settings, bool all);
 
 }  // namespace lockstep

@@ -60,12 +60,12 @@ void check(const std::string& name, const Model& model, double tolerance) {
   }
   const StepResult first = train.run(1, 1e-2);
   EXPECT_NEAR(first.loss, golden.floats("loss")[0], 1e-5 * std::fabs(golden.floats("loss")[0])) << name;
-  for (const FlatEntry& entry : train.layout().entries())
+  for (const TrainStep::Param& entry : train.params())
     EXPECT_LT(relative_error(train.grad(entry.name), golden.floats("grad." + entry.name), 1e-3), tolerance)
         << name << ": gradient of " << entry.name;
   train.run(2, 1e-2);
   train.run(3, 1e-2);
-  for (const FlatEntry& entry : train.layout().entries())
+  for (const TrainStep::Param& entry : train.params())
     EXPECT_LT(relative_error(train.param(entry.name), golden.floats("after." + entry.name), 1e-1), 10 * tolerance)
         << name << ": " << entry.name << " after three steps";
 }

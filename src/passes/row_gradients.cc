@@ -1,0 +1,108 @@
+#include "passes/row_gradients.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "graph/op_def.h"
+#include "graph/rewriter.h"
+#include "passes/autodiff.h"
+
+namespace lockstep {
+namespace {
+
+// Below this many rows per id the dense gradient is cheap enough, and simpler.
+constexpr int64_t kRowsPerId = 8;
+
+Value through_views(const Graph& graph, Value value) {
+  while (graph.producer(value) >= 0) {
+    const Node& node = graph.nodes()[static_cast<size_t>(graph.producer(value))];
+    if (!node.op->traits.view) break;
+    value = node.inputs[0];
+  }
+  return value;
+}
+
+// The embedding_grad node that alone makes the gradient written by an output, or null.
+const Node* sole_embedding_gradient(const Graph& graph, const GraphOutput& output) {
+  if (!output.target.valid() || graph.role(output.target) != Role::kGrad || graph.producer(output.value) < 0) return nullptr;
+  const Node& node = graph.nodes()[static_cast<size_t>(graph.producer(output.value))];
+  if (node.op->name != "embedding_grad") return nullptr;
+  const int64_t rows = node.attributes.integer("rows");
+  if (rows < kRowsPerId * graph.type(node.inputs[1]).shape.numel()) return nullptr;
+  return graph.producer(through_views(graph, node.inputs[1])) < 0 ? &node : nullptr;
+}
+
+std::string param_of(const Graph& graph, const GraphOutput& output) {
+  return graph.name(output.target).substr(grad_name("").size());
+}
+
+// The table may be read by nothing but embeddings of those same ids.
+bool read_only_by_embedding(const Graph& graph, const std::string& param, Value ids) {
+  const Value table = graph.find(param);
+  for (const Node& node : graph.nodes())
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] != table) continue;
+      if (node.op->name != "embedding" || i != 0 || node.inputs[1] != ids) return false;
+    }
+  return true;
+}
+
+bool qualifies(const Graph& graph, const GraphOutput& output) {
+  const Node* node = sole_embedding_gradient(graph, output);
+  return node != nullptr && read_only_by_embedding(graph, param_of(graph, output), node->inputs[1]);
+}
+
+}  // namespace
+
+std::string grad_ids_name(std::string_view param) { return grad_name(param) + ".ids"; }
+std::string grad_rows_name(std::string_view param) { return grad_name(param) + ".rows"; }
+
+std::vector<RowTable> row_tables(const Graph& differentiated) {
+  std::vector<RowTable> tables;
+  for (const GraphOutput& output : differentiated.outputs()) {
+    if (!qualifies(differentiated, output)) continue;
+    const Node& node = *sole_embedding_gradient(differentiated, output);
+    tables.push_back({param_of(differentiated, output),
+                      differentiated.name(through_views(differentiated, node.inputs[1])),
+                      differentiated.type(output.value).shape, differentiated.type(node.inputs[1]).shape.numel()});
+  }
+  return tables;
+}
+
+Graph make_row_gradients(const Graph& graph, const PassOptions&) {
+  std::unordered_map<int32_t, const Node*> replaced;  // grad slot -> its embedding_grad
+  for (const GraphOutput& output : graph.outputs())
+    if (qualifies(graph, output)) replaced[output.target.id] = sole_embedding_gradient(graph, output);
+  if (replaced.empty()) return graph;
+
+  Rewriter rewriter(graph, [&](Value input) { return !replaced.contains(input.id); });
+  Graph& result = rewriter.graph();
+  for (const Node& node : graph.nodes()) {
+    const bool dropped = std::any_of(replaced.begin(), replaced.end(), [&](const auto& entry) { return entry.second == &node; });
+    if (!dropped) rewriter.copy(node);
+  }
+  for (const GraphOutput& output : graph.outputs()) {
+    const auto found = output.target.valid() ? replaced.find(output.target.id) : replaced.end();
+    if (found == replaced.end()) {
+      if (output.target.valid())
+        result.add_update(rewriter.mapped(output.target), rewriter.mapped(output.value));
+      else
+        result.add_output(rewriter.mapped(output.value));
+      continue;
+    }
+    const Node& node = *found->second;
+    const int64_t ids = graph.type(node.inputs[1]).shape.numel();
+    const int64_t columns = graph.type(output.value).shape[1];
+    const std::string param = param_of(graph, output);
+    const Value dy = result.emit("reshape", {rewriter.mapped(node.inputs[0])}, {{"shape", std::vector<int64_t>{ids, columns}}});
+    const Value flat_ids = result.emit("reshape", {rewriter.mapped(node.inputs[1])}, {{"shape", std::vector<int64_t>{ids}}});
+    const std::vector<Value> operands{dy, flat_ids};
+    const auto rows = result.emit_all("row_gradient", operands, {{"rows", node.attributes.integer("rows")}});
+    result.add_update(result.add_input(grad_ids_name(param), result.type(rows[0]), Role::kGrad), rows[0]);
+    result.add_update(result.add_input(grad_rows_name(param), result.type(rows[1]), Role::kGrad), rows[1]);
+  }
+  return std::move(result);
+}
+
+}  // namespace lockstep
