@@ -1,0 +1,114 @@
+// embedding(table, ids): rows of table [V,C] by ids [...], giving [..., C]. An id outside [0, V) is an error
+// at run time that names its place.
+//
+// embedding_grad(dy, ids[, into]) {rows}: the table's gradient [rows, C]: each row is the sum of its
+// positions' dy in index order, zero where no id points; with `into` that sum is added to it, in place, and
+// other rows are not touched.
+#include "ops/row_ids.h"
+
+namespace lockstep {
+namespace {
+
+std::vector<Type> infer(const InferContext& c) {
+  if (c.shape(0).rank() != 2) c.fail("the table must be [V,C], it has {} axes", c.shape(0).rank());
+  require_ids(c, 1, c.shape(0)[0]);
+  const Shape& ids = c.shape(1);
+  if (ids.rank() == Shape::kMaxRank) c.fail("ids have too many axes for one more");
+  std::vector<int64_t> extents(ids.begin(), ids.end());
+  extents.push_back(c.shape(0)[1]);
+  return {{c.type(0).dtype, Shape(extents)}};
+}
+
+std::vector<Value> gradient(GradientContext& c) {
+  return {c.graph.emit("embedding_grad", {c.grad(), c.in(1)}, {{"rows", c.type(c.in(0)).shape[0]}}), Value{}};
+}
+
+void reference(const ReferenceContext& c) {
+  const int64_t rows = c.in(0).shape()[0];
+  const int64_t width = c.in(0).shape()[1];
+  for (int64_t i = 0; i < c.in(1).numel(); ++i) {
+    const int64_t id = checked_id("embedding", c.in(1), i, rows);
+    for (int64_t j = 0; j < width; ++j) c.out()[i * width + j] = c.in(0)[id * width + j];
+  }
+}
+
+// By ids, or by columns of the table.
+std::vector<ShardingSignature> sharding(const Graph& graph, const Node& node) {
+  const Placement r = Placement::replicate();
+  const int rank = graph.type(node.inputs[1]).shape.rank();
+  std::vector<ShardingSignature> result{{{r, r}, {r}}, {{Placement::split(1), r}, {Placement::split(rank)}}};
+  for (int axis = 0; axis < rank; ++axis)
+    result.push_back({{r, Placement::split(axis)}, {Placement::split(axis)}});
+  return result;
+}
+
+std::vector<Type> infer_grad(const InferContext& c) {
+  const int64_t rows = c.attributes().integer("rows");
+  if (rows < 1) c.fail("rows is {}; it is the number of rows of the table", rows);
+  c.require_floating(0);
+  require_ids(c, 1, rows);
+  const Shape& dy = c.shape(0);
+  const Shape& ids = c.shape(1);
+  if (dy.rank() != ids.rank() + 1 || dy.without(dy.rank() - 1) != ids)
+    c.fail("operand 0 must have the shape of ids and one more axis, the table's columns");
+  const Type result{c.type(0).dtype, {rows, dy[-1]}};
+  if (c.count() == 3 && c.type(2) != result)
+    c.fail("operand 2, which is accumulated into, must be {}", to_string(result));
+  return {result};
+}
+
+void reference_grad(const ReferenceContext& c) {
+  const int64_t width = c.out().shape()[1];
+  for (int64_t i = 0; i < c.in(1).numel(); ++i) {
+    const int64_t id = checked_id("embedding_grad", c.in(1), i, c.out().shape()[0]);
+    for (int64_t j = 0; j < width; ++j) c.out()[id * width + j] += c.in(0)[i * width + j];
+  }
+  if (c.inputs.size() < 3) return;
+  for (int64_t i = 0; i < c.out().numel(); ++i) c.out()[i] += c.in(2)[i];
+}
+
+std::vector<ShardingSignature> sharding_grad(const Graph& graph, const Node& node) {
+  const Placement r = Placement::replicate();
+  const int rank = graph.type(node.inputs[1]).shape.rank();
+  std::vector<ShardingSignature> result{{{r, r}, {r}}, {{Placement::split(rank), r}, {Placement::split(1)}}};
+  for (int axis = 0; axis < rank; ++axis)
+    result.push_back({{Placement::split(axis), Placement::split(axis)}, {Placement::partial()}});
+  for (ShardingSignature& signature : result)
+    if (node.inputs.size() == 3) signature.inputs.push_back(signature.outputs[0]);
+  return result;
+}
+
+}  // namespace
+
+OpDef embedding_op() {
+  OpDef def{.name = "embedding", .summary = "rows of a table by id"};
+  def.min_inputs = def.max_inputs = 2;
+  def.traits = {.recompute_cheap = true};
+  def.infer = infer;
+  def.gradient = gradient;
+  def.reference = reference;
+  def.sharding = sharding;
+  def.cost = [](const Graph& graph, const Node& node) {
+    const auto moved = 2 * graph.type(node.outputs[0]).bytes() + graph.type(node.inputs[1]).bytes();
+    return Cost{0, static_cast<double>(moved)};
+  };
+  return def;
+}
+
+OpDef embedding_grad_op() {
+  OpDef def{.name = "embedding_grad", .summary = "gradient of an embedding table, summed in index order"};
+  def.attributes = {{"rows", int64_t{0}, "rows of the table", true}};
+  def.min_inputs = 2;
+  def.max_inputs = 3;
+  def.traits = {.reduction = true};
+  def.infer = infer_grad;
+  def.reference = reference_grad;
+  def.sharding = sharding_grad;
+  def.cost = [](const Graph& graph, const Node& node) {
+    return Cost{static_cast<double>(graph.type(node.inputs[0]).shape.numel()), touched_bytes(graph, node)};
+  };
+  def.inplace = {{2, 0}};
+  return def;
+}
+
+}  // namespace lockstep
