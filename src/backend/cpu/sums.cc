@@ -7,6 +7,8 @@
 namespace lockstep::cpu {
 namespace {
 
+constexpr int64_t kWidestRange = 8192;
+
 int64_t partials_of(const SumShape& shape) {
   return std::max<int64_t>(1, ceil_div(shape.reduced, shape.inner == 1 ? kSumPiece : kSumBlock));
 }
@@ -46,11 +48,12 @@ void sum_pieces(const CpuContext& context, const SumShape& shape, int64_t pieces
   });
 }
 
-// Rows narrower than a piece are taken several at a time; wider ones are cut in column ranges, so that the
-// accumulators stay in the first cache and few but wide rows still occupy every thread.
+// Narrow rows are taken several at a time; wide ones are cut in column ranges, so that the accumulators stay
+// in the first caches and few but wide rows still occupy every thread. Columns do not meet: the ranges change
+// no bit.
 void sum_blocks(const CpuContext& context, const SumShape& shape, int64_t blocks, const TermSource& source,
                 float* partials) {
-  const int64_t width = std::min(shape.inner, kSumPiece);
+  const int64_t width = std::min({shape.inner, source.largest(), kWidestRange});
   const int64_t ranges = ceil_div(shape.inner, width);
   const int64_t rows_at_once = ranges > 1 ? 1 : source.largest() / width;
   const int64_t block_terms = std::min(shape.reduced, kSumBlock) * width;

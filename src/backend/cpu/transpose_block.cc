@@ -63,8 +63,8 @@ void transpose(T* to, int64_t to_stride, const T* from, int64_t from_stride, int
   constexpr int64_t kStep = kSide<T>;
   const int64_t square_rows = rows / kStep * kStep;
   const int64_t square_columns = columns / kStep * kStep;
-  for (int64_t column = 0; column < square_columns; column += kTile)
-    for (int64_t row = 0; row < square_rows; row += kTile)
+  for (int64_t row = 0; row < square_rows; row += kTile)
+    for (int64_t column = 0; column < square_columns; column += kTile)
       for (int64_t c = column; c < std::min(column + kTile, square_columns); c += kStep)
         for (int64_t r = row; r < std::min(row + kTile, square_rows); r += kStep)
           transpose_square(to + c * to_stride + r, to_stride, from + r * from_stride + c, from_stride);

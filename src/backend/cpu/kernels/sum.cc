@@ -20,8 +20,11 @@ class StoredTerms : public TermSource {
   StoredTerms(const Simd& simd, DType dtype, const void* data, float* buffers)
       : simd_(simd), dtype_(dtype), data_(data), buffers_(buffers) {}
   const float* terms(int64_t begin, int64_t count, int thread) const override {
-    return read_floats(simd_, dtype_, data_, begin, count, buffers_ + thread * kSumPiece);
+    return read_floats(simd_, dtype_, data_, begin, count, buffers_ + thread * kBuffer);
   }
+  int64_t largest() const override { return kBuffer; }
+
+  static constexpr int64_t kBuffer = 4 * kSumPiece;
 
  private:
   const Simd& simd_;
@@ -38,7 +41,7 @@ class Sum : public Kernel {
     const Shape& shape = graph.type(node.inputs[0]).shape;
     passes_ = sum_passes(shape, reduced_axes(shape, node.attributes));
     if (kMean && type_.shape.numel() > 0) divisor_ = static_cast<float>(shape.numel() / type_.shape.numel());
-    if (type_.dtype != DType::kF32) buffers_ = context.pool.threads() * kSumPiece;
+    if (type_.dtype != DType::kF32) buffers_ = context.pool.threads() * StoredTerms::kBuffer;
     for (const SumShape& pass : passes_) {
       results_ = std::max(results_, pass.outer * pass.inner);
       partials_ = std::max(partials_, sum_workspace(pass));

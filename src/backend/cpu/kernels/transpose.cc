@@ -95,7 +95,7 @@ class Transpose : public Kernel {
 
  private:
   static constexpr int64_t kBlockRows = 64;
-  static constexpr int64_t kBlockColumns = kTaskElements / kBlockRows;
+  static constexpr int64_t kBlockColumns = 64;
 
   void move_rows(char* to, const char* from) const {
     const int64_t bytes = columns_.extent * width_;
