@@ -105,7 +105,11 @@ OpDef embedding_grad_op() {
   def.reference = reference_grad;
   def.sharding = sharding_grad;
   def.cost = [](const Graph& graph, const Node& node) {
-    return Cost{static_cast<double>(graph.type(node.inputs[0]).shape.numel()), touched_bytes(graph, node)};
+    const Type& dy = graph.type(node.inputs[0]);
+    // Accumulating touches the rows that ids name, three passes over as many bytes as dy at most.
+    const double accumulated = static_cast<double>(3 * dy.bytes() + graph.type(node.inputs[1]).bytes());
+    const double bytes = node.inputs.size() == 3 ? accumulated : touched_bytes(graph, node);
+    return Cost{static_cast<double>(dy.shape.numel()), bytes};
   };
   def.inplace = {{2, 0}};
   return def;
