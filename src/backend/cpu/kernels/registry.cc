@@ -7,7 +7,7 @@ namespace lockstep::cpu {
 // clang-format off
 #define LOCKSTEP_KERNELS(X) \
   /* products */ X(matmul_f32) X(matmul_bf16) X(matmul_bf16_via_f32) \
-  /* shapes */ X(constant) X(broadcast) X(transpose) X(slice) X(split) X(concat) X(pad) \
+  /* shapes */ X(constant) X(iota) X(broadcast) X(transpose) X(slice) X(split) X(concat) X(pad) \
   /* pointwise and fused */ X(pointwise) X(pointwise_exact) \
   /* reductions */ X(sum) X(mean) X(max) X(max_grad) X(argmax) \
   /* convolution */ \
