@@ -11,6 +11,7 @@
 #include "passes/row_gradients.h"
 #include "passes/cse.h"
 #include "passes/dce.h"
+#include "passes/patterns.h"
 #include "passes/recompute.h"
 #include "passes/schedule.h"
 #include "passes/simplify.h"
@@ -29,6 +30,7 @@ Graph run_cse(const Graph& graph, const PassOptions&) { return merge_common_sube
 Graph run_dce(const Graph& graph, const PassOptions&) { return remove_dead_nodes(graph); }
 
 constexpr std::array kPasses = {
+    Pass{"import_patterns", "recognises attention in imported graphs", Stage::kImported, true, apply_import_patterns},
     Pass{"autodiff", "appends the backward computation", Stage::kDifferentiated, true, run_autodiff},
     Pass{"row_gradients", "gradients of large embedding tables stay lists of rows", Stage::kDifferentiated, true,
          make_row_gradients},
@@ -36,6 +38,8 @@ constexpr std::array kPasses = {
          run_simplify},
     Pass{"cse", "computes common subexpressions once", Stage::kDifferentiated, false, run_cse},
     Pass{"dce", "removes what no output needs", Stage::kDifferentiated, false, run_dce},
+    Pass{"patterns", "gives groups of ops the kernels made for them", Stage::kDifferentiated, true,
+         apply_library_patterns},
     Pass{"recompute", "runs parts of forward again to keep less for backward", Stage::kFused, false,
          recompute},
     Pass{"schedule", "orders the nodes for the fewest live bytes", Stage::kScheduled, false, schedule},

@@ -1,0 +1,53 @@
+#include "passes/patterns.h"
+
+#include <algorithm>
+#include <array>
+
+#include "graph/text.h"
+#include "passes/dce.h"
+#include "passes/patterns/pattern.h"
+
+namespace lockstep {
+namespace {
+
+Graph apply_pattern(const Graph& graph, const Pattern& pattern, const PassOptions& options) {
+  Rewriter rewriter(graph);
+  PatternContext context(graph, rewriter);
+  bool changed = false;
+  for (int32_t n = 0; n < static_cast<int32_t>(graph.nodes().size()); ++n) {
+    const Node& node = context.node(n);
+    const bool covered = std::all_of(node.outputs.begin(), node.outputs.end(),
+                                     [&](Value output) { return rewriter.has(output); });
+    if (covered) continue;
+    if (pattern.apply(context, n)) {
+      changed = true;
+      if (options.explain)
+        options.explain("patterns", fmt::format("{}: {}", pattern.name, to_text(graph, node)));
+    } else {
+      rewriter.copy(node);
+    }
+  }
+  return changed ? remove_dead_nodes(std::move(rewriter).finish()) : graph;
+}
+
+}  // namespace
+
+Graph apply_patterns(const Graph& graph, std::span<const Pattern> patterns, const PassOptions& options) {
+  Graph current = graph;
+  for (const Pattern& pattern : patterns) current = apply_pattern(current, pattern, options);
+  return current;
+}
+
+Graph apply_import_patterns(const Graph& graph, const PassOptions& options) {
+  return apply_patterns(graph, std::array{transposed_matmul_pattern(), attention_pattern()}, options);
+}
+
+Graph apply_library_patterns(const Graph& graph, const PassOptions& options) {
+  return apply_patterns(
+      graph,
+      std::array{transposed_matmul_pattern(), matmul_f32_result_pattern(), accumulate_matmul_pattern(),
+                 residual_norm_pattern(), residual_norm_grad_pattern()},
+      options);
+}
+
+}  // namespace lockstep
