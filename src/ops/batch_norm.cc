@@ -1,0 +1,147 @@
+// batch_norm(x, weight, bias, running_mean, running_var) {epsilon, momentum, training}
+//   -> y, mean, rstd, new_running_mean, new_running_var.
+//
+// x is [..., C]; statistics are taken per channel over all other axes. Training normalises by the biased
+// variance of the batch and moves the running statistics towards it (towards the unbiased variance), as
+// PyTorch does; otherwise the running statistics normalise and pass through. The gradient flows through y
+// alone.
+#include <cmath>
+
+#include "graph/op_def.h"
+
+namespace lockstep {
+namespace {
+
+int64_t rows_of(const Shape& shape) { return shape.product(0, shape.rank() - 1); }
+
+void check(const InferContext& c, int x, int first_parameter, int parameters) {
+  c.require_floating(x);
+  const Shape& shape = c.shape(x);
+  if (shape.rank() < 2) c.fail("operand {} must be [..., channels] with at least 2 axes", x);
+  if (c.attributes().flag("training") && rows_of(shape) < 2)
+    c.fail("training needs at least 2 values per channel, operand {} has {}; use a larger microbatch", x,
+           rows_of(shape));
+  for (int operand = first_parameter; operand < first_parameter + parameters; ++operand)
+    if (c.type(operand) != Type{DType::kF32, {shape[-1]}})
+      c.fail("operand {} must be f32[{}], one number per channel (the last axis)", operand, shape[-1]);
+}
+
+std::vector<Type> infer(const InferContext& c) {
+  check(c, 0, 1, 4);
+  const Type channels = c.type(1);
+  return {c.type(0), channels, channels, channels, channels};
+}
+
+std::vector<Value> gradient(GradientContext& c) {
+  std::vector<Value> grads(5);
+  if (!c.grad(0).valid()) return grads;
+  const Value operands[] = {c.grad(0), c.in(0), c.in(1), c.out(1), c.out(2)};
+  const Attributes attributes{{"training", c.attributes().flag("training")}};
+  const std::vector<Value> results = c.graph.emit_all("batch_norm_grad", operands, attributes);
+  for (size_t i = 0; i < 3; ++i) grads[i] = results[i];
+  return grads;
+}
+
+void reference(const ReferenceContext& c) {
+  const RefTensor& x = c.in(0);
+  const int64_t channels = x.shape()[-1];
+  const int64_t rows = rows_of(x.shape());
+  const auto count = static_cast<double>(rows);
+  const double momentum = c.attributes.number("momentum");
+  for (int64_t k = 0; k < channels; ++k) {
+    double mean = c.in(3)[k];
+    double variance = c.in(4)[k];
+    c.out(3)[k] = mean;
+    c.out(4)[k] = variance;
+    if (c.attributes.flag("training")) {
+      mean = variance = 0;
+      for (int64_t r = 0; r < rows; ++r) mean += x[r * channels + k] / count;
+      for (int64_t r = 0; r < rows; ++r) variance += std::pow(x[r * channels + k] - mean, 2.0) / count;
+      c.out(3)[k] += momentum * (mean - c.in(3)[k]);
+      c.out(4)[k] += momentum * (variance * count / (count - 1) - c.in(4)[k]);
+    }
+    const double rstd = 1.0 / std::sqrt(variance + c.attributes.number("epsilon"));
+    c.out(1)[k] = mean;
+    c.out(2)[k] = rstd;
+    for (int64_t r = 0; r < rows; ++r)
+      c.out()[r * channels + k] = (x[r * channels + k] - mean) * rstd * c.in(1)[k] + c.in(2)[k];
+  }
+}
+
+std::vector<Type> infer_grad(const InferContext& c) {
+  check(c, 1, 2, 3);
+  c.require_same_type(0, 1);
+  return {c.type(1), c.type(2), c.type(2)};
+}
+
+// With h the normalised x: dx = weight * rstd * (dy - mean(dy) - h * mean(dy * h)); without the means where
+// the statistics did not come from x.
+void reference_grad(const ReferenceContext& c) {
+  const RefTensor& dy = c.in(0);
+  const int64_t channels = dy.shape()[-1];
+  const int64_t rows = rows_of(dy.shape());
+  for (int64_t k = 0; k < channels; ++k) {
+    const auto h = [&](int64_t r) { return (c.in(1)[r * channels + k] - c.in(3)[k]) * c.in(4)[k]; };
+    for (int64_t r = 0; r < rows; ++r) {
+      c.out(1)[k] += dy[r * channels + k] * h(r);
+      c.out(2)[k] += dy[r * channels + k];
+    }
+    const double share = c.attributes.flag("training") ? 1.0 / static_cast<double>(rows) : 0.0;
+    for (int64_t r = 0; r < rows; ++r)
+      c.out()[r * channels + k] =
+          c.in(2)[k] * c.in(4)[k] * (dy[r * channels + k] - share * (c.out(2)[k] + h(r) * c.out(1)[k]));
+  }
+}
+
+// Channels can be split. Rows cannot in training: the statistics are those of the whole batch.
+std::vector<ShardingSignature> sharding(const Graph& graph, const Node& node) {
+  const auto signature = [&](Placement images, Placement channels) {
+    ShardingSignature result;
+    const size_t images_in = node.op->name == "batch_norm" ? 1 : 2;
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      result.inputs.push_back(i < images_in ? images : channels);
+    for (size_t i = 0; i < node.outputs.size(); ++i) result.outputs.push_back(i == 0 ? images : channels);
+    return result;
+  };
+  const Placement whole = Placement::replicate();
+  return {signature(whole, whole),
+          signature(Placement::split(graph.type(node.inputs[0]).shape.rank() - 1), Placement::split(0))};
+}
+
+Cost cost(const Graph& graph, const Node& node) {
+  return {10.0 * static_cast<double>(graph.type(node.inputs[0]).shape.numel()), touched_bytes(graph, node)};
+}
+
+}  // namespace
+
+OpDef batch_norm_op() {
+  OpDef def{.name = "batch_norm",
+            .summary = "channels to mean 0 and variance 1 over the batch, then times weight plus bias"};
+  def.attributes = {{"epsilon", 1e-5, "added to the variance before the square root"},
+                    {"momentum", 0.1, "how far the running statistics move towards the batch's"},
+                    {"training", true, "normalise by the batch's statistics instead of the running ones"}};
+  def.min_inputs = def.max_inputs = 5;
+  def.infer = infer;
+  def.gradient = gradient;
+  def.reference = reference;
+  def.sharding = sharding;
+  def.cost = cost;
+  def.inplace = {{0, 0}, {3, 3}, {4, 4}};
+  return def;
+}
+
+// batch_norm_grad(dy, x, weight, mean, rstd) {training} -> dx, dweight, dbias.
+OpDef batch_norm_grad_op() {
+  OpDef def{.name = "batch_norm_grad", .summary = "gradient of batch_norm"};
+  def.attributes = {{"training", true, "whether mean and rstd came from x"}};
+  def.min_inputs = def.max_inputs = 5;
+  def.traits = {.reduction = true};
+  def.infer = infer_grad;
+  def.reference = reference_grad;
+  def.sharding = sharding;
+  def.cost = cost;
+  def.inplace = {{0, 0}, {1, 0}};
+  return def;
+}
+
+}  // namespace lockstep
