@@ -11,7 +11,7 @@ namespace lockstep {
   /* reductions */ X(sum) X(mean) X(max) X(max_grad) X(argmax) \
   /* products */ X(matmul) \
   /* fused */ \
-  /* convolution */ \
+  /* convolution */ X(conv2d) X(conv2d_grad_input) X(conv2d_grad_filter) \
   /* losses */ X(cross_entropy) X(cross_entropy_grad) X(bce_with_logits) X(bce_with_logits_grad) X(mse) X(softmax) X(softmax_grad) X(log_softmax) X(log_softmax_grad) \
   /* norms */ X(layer_norm) X(layer_norm_grad) X(add_layer_norm) X(rms_norm) X(rms_norm_grad) X(add_rms_norm) \
   /* channel norms */ X(batch_norm) X(batch_norm_grad) X(group_norm) X(group_norm_grad) \
