@@ -1,10 +1,12 @@
 #include "cli/bench_step.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -45,6 +47,15 @@ int64_t peak_resident_bytes() {
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
 }
 
+// Memory that is resident now; the difference over a run is what the run uses.
+int64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  int64_t total = 0;
+  int64_t resident = 0;
+  statm >> total >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
 void print_profile(const Executable& executable, double total_ms) {
   struct Row {
     int64_t nanoseconds = 0, runs = 0;
@@ -83,6 +94,7 @@ void print_slowest(const Executable& executable) {
 void run(const BenchOptions& options) {
   const auto backend = make_cpu_backend(options.threads);
   const Model model = build_model(options.model);
+  const int64_t resident_before = resident_bytes();
   TrainOptions train_options;
   train_options.passes.recompute = parse_recompute(options.recompute);
   train_options.passes.disabled = options.disabled;
@@ -112,7 +124,8 @@ void run(const BenchOptions& options) {
   std::vector<double> sorted = times;
   std::sort(sorted.begin(), sorted.end());
   const double median = sorted[sorted.size() / 2] + deferred_ms;
-  const int64_t resident = peak_resident_bytes();
+  const int64_t used = resident_bytes() - resident_before;
+  const int64_t peak = peak_resident_bytes();
   const double floor_ms = options.floor ? gemm_floor_milliseconds(train.backward().graph(), *backend) : 0.0;
 
   nlohmann::json report = {{"model", options.model.model},
@@ -125,7 +138,8 @@ void run(const BenchOptions& options) {
                            {"compile_ms", train.compile_milliseconds()},
                            {"ready_ms", ready_ms},
                            {"gemm_floor_ms", floor_ms},
-                           {"peak_rss_bytes", resident},
+                           {"peak_rss_bytes", peak},
+                           {"used_bytes", used},
                            {"planned_peak_bytes", train.planned_bytes()},
                            {"arena_bytes", train.backward().plan().memory.arena_peak},
                            {"arena_lower_bound_bytes", train.backward().plan().memory.arena_lower_bound},
