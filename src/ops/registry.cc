@@ -12,6 +12,7 @@ namespace lockstep {
   /* products */ X(matmul) \
   /* fused */ \
   /* convolution */ X(conv2d) X(conv2d_grad_input) X(conv2d_grad_filter) \
+    X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad) \
   /* losses */ X(cross_entropy) X(cross_entropy_grad) X(bce_with_logits) X(bce_with_logits_grad) X(mse) X(softmax) X(softmax_grad) X(log_softmax) X(log_softmax_grad) \
   /* norms */ X(layer_norm) X(layer_norm_grad) X(add_layer_norm) X(rms_norm) X(rms_norm_grad) X(add_rms_norm) \
   /* channel norms */ X(batch_norm) X(batch_norm_grad) X(group_norm) X(group_norm_grad) \

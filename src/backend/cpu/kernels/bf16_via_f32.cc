@@ -25,8 +25,10 @@ class Bf16ViaF32 : public Kernel {
     Graph wide(graph.ops(), "wide");
     std::vector<Value> inputs;
     for (const Value value : node.inputs) {
-      inputs.push_back(wide.add_input(graph.name(value), {DType::kF32, graph.type(value).shape}));
-      inputs_.push_back(make_operand(graph.type(value)));
+      const Type& type = graph.type(value);
+      const DType dtype = type.dtype == DType::kBF16 ? DType::kF32 : type.dtype;
+      inputs.push_back(wide.add_input(graph.name(value), {dtype, type.shape}));
+      inputs_.push_back(make_operand(type));
     }
     wide.emit_all(*node.op, inputs, node.attributes);
     for (const Value value : node.outputs) outputs_.push_back(make_operand(graph.type(value)));
@@ -81,17 +83,18 @@ class Bf16ViaF32 : public Kernel {
 
 }  // namespace
 
-KernelDef matmul_bf16_via_f32_kernel() {
-  return {"matmul", "cpu.matmul_bf16_via_f32", refuse, make_kernel<Bf16ViaF32>};
-}
-KernelDef conv2d_bf16_via_f32_kernel() {
-  return {"conv2d", "cpu.conv2d_bf16_via_f32", refuse, make_kernel<Bf16ViaF32>};
-}
-KernelDef conv2d_grad_input_bf16_via_f32_kernel() {
-  return {"conv2d_grad_input", "cpu.conv2d_grad_input_bf16_via_f32", refuse, make_kernel<Bf16ViaF32>};
-}
-KernelDef conv2d_grad_filter_bf16_via_f32_kernel() {
-  return {"conv2d_grad_filter", "cpu.conv2d_grad_filter_bf16_via_f32", refuse, make_kernel<Bf16ViaF32>};
-}
+#define VIA_F32(op)                                                            \
+  KernelDef op##_bf16_via_f32_kernel() {                                       \
+    return {#op, "cpu." #op "_bf16_via_f32", refuse, make_kernel<Bf16ViaF32>}; \
+  }
+VIA_F32(matmul)
+VIA_F32(conv2d)
+VIA_F32(conv2d_grad_input)
+VIA_F32(conv2d_grad_filter)
+VIA_F32(max_pool2d)
+VIA_F32(max_pool2d_grad)
+VIA_F32(avg_pool2d)
+VIA_F32(avg_pool2d_grad)
+#undef VIA_F32
 
 }  // namespace lockstep::cpu

@@ -11,6 +11,7 @@
 #include "backend/cpu/simd/norm2_loops.h"
 #include "backend/cpu/simd/optimizer_loops.h"
 #include "backend/cpu/simd/pointwise_loops.h"
+#include "backend/cpu/simd/pool_loops.h"
 #include "backend/cpu/simd/reduce_loops.h"
 #include "backend/cpu/simd/rope_loops.h"
 #include "backend/cpu/simd/softmax_loops.h"
@@ -32,6 +33,7 @@ struct Simd {
   const AdafactorLoops& adafactor;
   const Norm2Loops& norm2;
   const EmbeddingLoops& embedding;
+  const PoolLoops& pool;
 };
 
 const Simd& simd_for(Isa isa);
