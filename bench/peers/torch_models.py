@@ -1,7 +1,7 @@
 """The reference models in PyTorch, written as one would write them to run fast there.
 
-Every model is fp32, without dropout, and maps a batch (a tuple of tensors) to a scalar loss, so that a training
-step is `model(*batch).backward()`. `build(args)` returns a model and its seeded synthetic batch.
+Every model is fp32, without dropout, and maps a batch (a tuple of tensors) to a scalar loss, so that training
+needs only `model(*batch).backward()`. `build(args)` returns a model and its seeded synthetic batch.
 
 Shape letters: B batch, T sequence, C width, V vocabulary, H heads.
 """

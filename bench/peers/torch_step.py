@@ -1,8 +1,8 @@
 """Times full CPU training steps of the reference models in PyTorch and prints one line of figures.
 
-A step is zero_grad, forward, backward, clipping of the global gradient norm, and AdamW. The same seeded batch is used
-at every step. Peak memory is the process's own high-water mark; what the libraries take before any model exists is
-given apart, because it is paid whatever the model.
+A step is zero_grad, forward, backward, clipping of the global gradient norm, and AdamW. The same seeded batch
+is used at every step. Peak memory is the process's high-water mark; what the libraries take before any model
+exists is given apart, because it is paid whatever the model.
 """
 
 import argparse

@@ -23,11 +23,20 @@ Value through_views(const Graph& graph, Value value) {
   return value;
 }
 
+const Node* producer_of(const Graph& graph, Value value) {
+  const int32_t producer = graph.producer(value);
+  return producer < 0 ? nullptr : &graph.nodes()[static_cast<size_t>(producer)];
+}
+
 // The embedding_grad node that alone makes the gradient written by an output, or null.
 const Node* sole_embedding_gradient(const Graph& graph, const GraphOutput& output) {
-  if (!output.target.valid() || graph.role(output.target) != Role::kGrad || graph.producer(output.value) < 0) return nullptr;
-  const Node& node = graph.nodes()[static_cast<size_t>(graph.producer(output.value))];
-  if (node.op->name != "embedding_grad") return nullptr;
+  if (!output.target.valid() || graph.role(output.target) != Role::kGrad) return nullptr;
+  const Node* made_by = producer_of(graph, output.value);
+  // Accumulation into the slot is left to the caller, who merges lists.
+  if (made_by != nullptr && made_by->op->name == "add" && made_by->inputs[0] == output.target)
+    made_by = producer_of(graph, made_by->inputs[1]);
+  if (made_by == nullptr || made_by->op->name != "embedding_grad") return nullptr;
+  const Node& node = *made_by;
   const int64_t rows = node.attributes.integer("rows");
   if (rows < kRowsPerId * graph.type(node.inputs[1]).shape.numel()) return nullptr;
   return graph.producer(through_views(graph, node.inputs[1])) < 0 ? &node : nullptr;
@@ -80,7 +89,8 @@ Graph make_row_gradients(const Graph& graph, const PassOptions&) {
   Graph& result = rewriter.graph();
   for (const Node& node : graph.nodes()) {
     const bool dropped = std::any_of(replaced.begin(), replaced.end(), [&](const auto& entry) { return entry.second == &node; });
-    if (!dropped) rewriter.copy(node);
+    const bool accumulates = node.op->name == "add" && replaced.contains(node.inputs[0].id);
+    if (!dropped && !accumulates) rewriter.copy(node);
   }
   for (const GraphOutput& output : graph.outputs()) {
     const auto found = output.target.valid() ? replaced.find(output.target.id) : replaced.end();

@@ -26,7 +26,9 @@ TEST(RowUpdate, EqualsTheDenseUpdateBitForBit) {
       set_synthetic_inputs(*train, model, 4, step);
       train->run(step, lr);
     }
-    if (step % 4 == 0) EXPECT_EQ(rows.weights_sha256(), dense.weights_sha256()) << "after step " << step;
+    if (step % 4 == 0) {
+      EXPECT_EQ(rows.weights_sha256(), dense.weights_sha256()) << "after step " << step;
+    }
   }
 }
 

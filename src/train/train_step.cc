@@ -7,6 +7,7 @@
 #include "base/sha256.h"
 #include "graph/op_def.h"
 #include "passes/autodiff.h"
+#include "train/leaf_tree.h"
 
 namespace lockstep {
 namespace {
@@ -23,15 +24,17 @@ void bind_all(Executable& executable, const std::unordered_map<std::string, void
 
 }  // namespace
 
-TrainStep::TrainStep(const Model& model, Backend& backend, const TrainOptions& options) : backend_(backend) {
+TrainStep::TrainStep(const Model& model, Backend& backend, const TrainOptions& options)
+    : backend_(backend), options_(options) {
+  if (options.microbatches < 1 || options.leaves < 1 || options.microbatches % options.leaves != 0)
+    throw UserError("{} leaves do not divide {} microbatches", options.leaves, options.microbatches);
   const auto start = std::chrono::steady_clock::now();
-  compile_all(model, options);
+  compile_all(model);
   compile_milliseconds_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   allocate_flat();
   allocate_tables();
   allocate_inputs();
-  for (Executable* executable : {backward_.get(), update_.get(), catch_up_.get(), catch_up_all_.get()})
-    if (executable != nullptr) bind_all(*executable, addresses_);
+  for (Executable* executable : executables()) bind_all(*executable, addresses_);
   std::vector<float> values;
   for (const ParamInit& init : model.params) {
     values.resize(static_cast<size_t>(find_param(init.name).shape.numel()));
@@ -40,19 +43,34 @@ TrainStep::TrainStep(const Model& model, Backend& backend, const TrainOptions& o
   }
 }
 
-void TrainStep::compile_all(const Model& model, const TrainOptions& options) {
+std::vector<Executable*> TrainStep::executables() const {
+  std::vector<Executable*> all;
+  for (Executable* executable :
+       {backward_.get(), backward_accumulate_.get(), update_.get(), catch_up_.get(), catch_up_all_.get()})
+    if (executable != nullptr) all.push_back(executable);
+  return all;
+}
+
+void TrainStep::compile_all(const Model& model) {
   const Graph differentiated = differentiate(model.graph);
   // The layout and the set of tables follow from the model alone, whatever other passes do.
-  const bool row_gradients = std::count(options.passes.disabled.begin(), options.passes.disabled.end(), "row_gradients") == 0;
+  const std::vector<std::string>& disabled = options_.passes.disabled;
+  const bool row_gradients = std::count(disabled.begin(), disabled.end(), "row_gradients") == 0;
   if (row_gradients) tables_ = row_tables(differentiated);
   layout_ = backward_order_layout(row_gradients ? make_row_gradients(differentiated, {}) : differentiated);
-  backward_ = compile(model.graph, backend_, options.passes);
-  PassOptions passes = options.passes;
+  PassOptions passes = options_.passes;
+  backward_ = compile(model.graph, backend_, passes);
+  if (options_.microbatches > options_.leaves) {
+    passes.accumulate_gradients = true;
+    backward_accumulate_ = compile(model.graph, backend_, passes);
+  }
   passes.disabled.emplace_back("autodiff");
-  update_ = compile(build_adamw_update(layout_, model.params, tables_, options.optimizer), backend_, passes);
+  std::vector<RowTable> merged = tables_;
+  for (RowTable& table : merged) table.ids *= options_.microbatches;
+  update_ = compile(build_adamw_update(layout_, model.params, merged, options_.optimizer), backend_, passes);
   if (tables_.empty()) return;
-  catch_up_ = compile(build_catch_up(model.params, tables_, options.optimizer, false), backend_, passes);
-  catch_up_all_ = compile(build_catch_up(model.params, tables_, options.optimizer, true), backend_, passes);
+  catch_up_ = compile(build_catch_up(model.params, tables_, options_.optimizer, false), backend_, passes);
+  catch_up_all_ = compile(build_catch_up(model.params, tables_, options_.optimizer, true), backend_, passes);
 }
 
 void* TrainStep::allocate(int64_t bytes) {
@@ -62,10 +80,11 @@ void* TrainStep::allocate(int64_t bytes) {
 
 void TrainStep::allocate_flat() {
   const int64_t bytes = layout_.numel() * kFloat;
-  for (const char* name : {"params", "grads", "moment1", "moment2"}) addresses_[name] = allocate(bytes);
+  for (const char* name : {"params", "moment1", "moment2"}) addresses_[name] = allocate(bytes);
+  slots_ = std::make_unique<GradientSlots>(backend_, layout_, tables_, leaf_tree_depth(options_.leaves));
+  if (backward_accumulate_) lists_ = slots_->make_lists();
   for (const FlatEntry& entry : layout_.entries()) {
     addresses_[entry.name] = static_cast<char*>(addresses_["params"]) + entry.offset * kFloat;
-    addresses_[grad_name(entry.name)] = static_cast<char*>(addresses_["grads"]) + entry.offset * kFloat;
     params_.push_back({entry.name, entry.shape, addresses_[entry.name]});
   }
 }
@@ -75,8 +94,6 @@ void TrainStep::allocate_tables() {
     for (const std::string& name : {table.name, moment1_name(table.name), moment2_name(table.name)})
       addresses_[name] = allocate(table.table.numel() * kFloat);
     addresses_[last_step_name(table.name)] = allocate(table.table[0] * static_cast<int64_t>(sizeof(int32_t)));
-    addresses_[grad_ids_name(table.name)] = allocate(table.ids * static_cast<int64_t>(sizeof(int32_t)));
-    addresses_[grad_rows_name(table.name)] = allocate(table.ids * table.table[1] * kFloat);
     params_.push_back({table.name, table.table, addresses_[table.name]});
   }
 }
@@ -101,28 +118,77 @@ void TrainStep::set_input(std::string_view name, const void* host, int64_t bytes
   backend_.upload(addresses_.at(found->first), host, bytes);
 }
 
-StepResult TrainStep::run(int64_t step, double lr) {
+void TrainStep::bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists) {
+  auto* dense = static_cast<char*>(slot.dense->data());
+  for (const FlatEntry& entry : layout_.entries()) executable.bind(grad_name(entry.name), dense + entry.offset * kFloat);
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    executable.bind(grad_ids_name(tables_[i].name), lists[i].ids->data());
+    executable.bind(grad_rows_name(tables_[i].name), lists[i].rows->data());
+  }
+}
+
+void TrainStep::run_backward(int64_t slot, bool accumulate) {
+  GradientSlot& target = (*slots_)[slot];
+  Executable& executable = accumulate ? *backward_accumulate_ : *backward_;
+  if (!accumulate) slots_->reset_lists(slot);
+  bind_gradients(executable, target, accumulate ? lists_ : target.tables);
+  executable.run();
+  if (accumulate) slots_->add_lists(slot, lists_);
+}
+
+StepResult TrainStep::run(int64_t step, double lr, const std::function<void(int64_t)>& load) {
   LOCKSTEP_CHECK(step == steps_done_ + 1, "step {} after step {}", step, steps_done_);
-  StepResult result;
-  float loss = 0;
-  float norm = 0;
+  LOCKSTEP_CHECK(load || options_.microbatches == 1, "{} microbatches need a loader", options_.microbatches);
   const auto rate = static_cast<float>(lr);
   // A row may be left behind for at most as many steps as learning rates are remembered.
   if (step - caught_up_ >= kLrHistory) catch_up_all();
   backend_.upload(addresses_["step"], &step, sizeof step);
   backend_.upload(addresses_["lr"], &rate, sizeof rate);
   backend_.upload(static_cast<char*>(addresses_["lr_history"]) + step % kLrHistory * kFloat, &rate, sizeof rate);
-  if (catch_up_) catch_up_->run();
-  backward_->run();
-  backend_.download(&loss, backward_->output(0), sizeof loss);
-  backend_.download(&result.count, backward_->output(1), sizeof result.count);
-  backend_.upload(addresses_["count"], &result.count, sizeof result.count);
-  update_->run();
-  backend_.download(&norm, update_->output(0), sizeof norm);
+
+  StepResult result;
+  // The loss takes the same tree as the gradients.
+  std::vector<float> losses(static_cast<size_t>(leaf_tree_depth(options_.leaves)), 0.0f);
+  LeafTree tree;
+  const auto merge = [&](int64_t into, int64_t from) {
+    slots_->add(into, from);
+    losses[static_cast<size_t>(into)] += losses[static_cast<size_t>(from)];
+  };
+  const int64_t per_leaf = options_.microbatches / options_.leaves;
+  for (int64_t m = 0; m < options_.microbatches; ++m) {
+    if (load) load(m);
+    if (catch_up_) catch_up_->run();
+    const bool first = m % per_leaf == 0;
+    const int64_t slot = tree.next_slot();
+    run_backward(slot, !first);
+    float loss = 0;
+    int64_t count = 0;
+    const Executable& executable = first ? *backward_ : *backward_accumulate_;
+    backend_.download(&loss, executable.output(0), sizeof loss);
+    backend_.download(&count, executable.output(1), sizeof count);
+    losses[static_cast<size_t>(slot)] = first ? loss : losses[static_cast<size_t>(slot)] + loss;
+    result.count += count;
+    if ((m + 1) % per_leaf == 0) tree.push(merge);
+  }
+  tree.finish(merge);
+  run_update(result);
   steps_done_ = step;
-  result.loss = static_cast<double>(loss) / static_cast<double>(std::max<int64_t>(result.count, 1));
-  result.grad_norm = norm;
+  result.loss = static_cast<double>(losses[0]) / static_cast<double>(std::max<int64_t>(result.count, 1));
   return result;
+}
+
+void TrainStep::run_update(StepResult& result) {
+  GradientSlot& root = (*slots_)[0];
+  backend_.upload(addresses_["count"], &result.count, sizeof result.count);
+  update_->bind("grads", root.dense->data());
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    update_->bind(grad_ids_name(tables_[i].name), root.tables[i].ids->data());
+    update_->bind(grad_rows_name(tables_[i].name), root.tables[i].rows->data());
+  }
+  update_->run();
+  float norm = 0;
+  backend_.download(&norm, update_->output(0), sizeof norm);
+  result.grad_norm = norm;
 }
 
 void TrainStep::catch_up_all() {
@@ -156,19 +222,22 @@ void TrainStep::set_param(std::string_view name, const std::vector<float>& value
 std::vector<float> TrainStep::grad(std::string_view name) const {
   const Param& found = find_param(name);
   std::vector<float> values(static_cast<size_t>(found.shape.numel()), 0.0f);
-  const auto dense = addresses_.find(grad_name(name));
-  if (dense != addresses_.end()) {
-    backend_.download(values.data(), dense->second, found.shape.numel() * kFloat);
-    return values;
-  }
-  const RowTable& table = *std::find_if(tables_.begin(), tables_.end(), [&](const RowTable& t) { return t.name == name; });
-  std::vector<int32_t> ids(static_cast<size_t>(table.ids));
-  std::vector<float> rows(static_cast<size_t>(table.ids * table.table[1]));
-  backend_.download(ids.data(), addresses_.at(grad_ids_name(name)), table.ids * static_cast<int64_t>(sizeof(int32_t)));
-  backend_.download(rows.data(), addresses_.at(grad_rows_name(name)), static_cast<int64_t>(rows.size()) * kFloat);
-  for (int64_t i = 0; i < table.ids; ++i) {
-    const int32_t id = ids[static_cast<size_t>(i)];
-    if (id >= 0) std::copy_n(rows.begin() + i * table.table[1], table.table[1], values.begin() + id * table.table[1]);
+  const GradientSlot& root = (*slots_)[0];
+  for (const FlatEntry& entry : layout_.entries())
+    if (entry.name == name)
+      backend_.download(values.data(), static_cast<char*>(root.dense->data()) + entry.offset * kFloat,
+                        found.shape.numel() * kFloat);
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    if (tables_[i].name != name) continue;
+    const RowList& list = root.tables[i];
+    const int64_t columns = tables_[i].table[1];
+    std::vector<int32_t> ids(static_cast<size_t>(list.length));
+    std::vector<float> rows(static_cast<size_t>(list.length * columns));
+    backend_.download(ids.data(), list.ids->data(), list.ids->bytes());
+    backend_.download(rows.data(), list.rows->data(), list.rows->bytes());
+    for (int64_t k = 0; k < list.length; ++k)
+      if (ids[static_cast<size_t>(k)] >= 0)
+        std::copy_n(rows.begin() + k * columns, columns, values.begin() + ids[static_cast<size_t>(k)] * columns);
   }
   return values;
 }
@@ -195,9 +264,8 @@ int64_t TrainStep::param_count() const {
 }
 
 int64_t TrainStep::planned_bytes() const {
-  int64_t bytes = 0;
-  for (const Executable* executable : {backward_.get(), update_.get(), catch_up_.get(), catch_up_all_.get()})
-    if (executable != nullptr) bytes += executable->plan().memory.arena_peak;
+  int64_t bytes = slots_->bytes();
+  for (const Executable* executable : executables()) bytes += executable->plan().memory.arena_peak;
   for (const auto& buffer : buffers_) bytes += buffer->bytes();
   return bytes;
 }

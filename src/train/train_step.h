@@ -1,5 +1,9 @@
-// TrainStep: one model made ready to train on one backend: forward and backward of a microbatch, then the update.
+// TrainStep: one model made ready to train on one backend.
+//
+// A step has M microbatches of one shape and V leaves. Leaf v accumulates its M/V microbatches in index order; leaves are
+// summed by the binary tree over their indices (train/leaf_tree.h); then one update.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,6 +13,7 @@
 #include "model/model.h"
 #include "runtime/compile.h"
 #include "runtime/flat.h"
+#include "train/gradient_slots.h"
 #include "train/update.h"
 
 namespace lockstep {
@@ -17,6 +22,8 @@ struct TrainOptions {
   PassOptions passes = {};
   OptimizerSettings optimizer = {};
   uint64_t seed = 0;
+  int64_t microbatches = 1;  // M
+  int64_t leaves = 1;        // V, divides M
 };
 
 struct StepResult {
@@ -31,8 +38,9 @@ class TrainStep {
 
   // Copies one microbatch's data into the buffer of a graph input.
   void set_input(std::string_view name, const void* host, int64_t bytes);
-  // Forward, backward, clip, update. Steps count from 1, one after the other.
-  StepResult run(int64_t step, double lr);
+  // Forward and backward of every microbatch, clip, update. Steps count from 1, one after the other. `load` calls
+  // set_input for the microbatch it is given; with one microbatch it may be left out.
+  StepResult run(int64_t step, double lr, const std::function<void(int64_t microbatch)>& load = {});
   // Brings every row of every table up to date. Reading parameters does it too.
   void catch_up_all();
 
@@ -58,18 +66,27 @@ class TrainStep {
   int64_t planned_bytes() const;
 
  private:
-  void compile_all(const Model& model, const TrainOptions& options);
+  void compile_all(const Model& model);
   void allocate_flat();
   void allocate_tables();
   void allocate_inputs();
+  // Runs one microbatch's backward into a slot: written, or added to what the slot holds.
+  void run_backward(int64_t slot, bool accumulate);
+  void run_update(StepResult& result);
+  std::vector<Executable*> executables() const;
+  void bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists);
   void* allocate(int64_t bytes);
   const Param& find_param(std::string_view name) const;
 
   Backend& backend_;
+  TrainOptions options_;
   double compile_milliseconds_ = 0;
   FlatLayout layout_;
   std::vector<RowTable> tables_;
   std::unique_ptr<Executable> backward_;
+  std::unique_ptr<Executable> backward_accumulate_;  // null unless a leaf has several microbatches
+  std::unique_ptr<GradientSlots> slots_;
+  std::vector<RowList> lists_;  // of a microbatch that is added to a leaf
   std::unique_ptr<Executable> update_;
   std::unique_ptr<Executable> catch_up_;      // null without tables
   std::unique_ptr<Executable> catch_up_all_;  // null without tables

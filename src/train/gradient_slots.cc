@@ -1,0 +1,100 @@
+#include "train/gradient_slots.h"
+
+#include "ops/builder.h"
+#include "ops/registry.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+constexpr int64_t kId = sizeof(int32_t);
+
+Graph add_graph(int64_t numel) {
+  Graph graph(all_ops(), "add_partial");
+  Builder b(graph);
+  const Type flat{DType::kF32, {numel}};
+  const Value into = graph.add_input("into", flat, Role::kGrad);
+  const Value from = graph.add_input("from", flat, Role::kGrad);
+  graph.add_update(into, b.add(into, from));
+  return graph;
+}
+
+Graph merge_graph(const RowTable& table, int64_t a, int64_t b_length) {
+  Graph graph(all_ops(), "merge_rows");
+  Builder b(graph);
+  const auto list = [&](const char* name, int64_t length) {
+    return std::pair{graph.add_input(std::string(name) + ".ids", {DType::kI32, {length}}, Role::kGrad),
+                     graph.add_input(std::string(name) + ".rows", {DType::kF32, {length, table.table[1]}}, Role::kGrad)};
+  };
+  const auto [a_ids, a_rows] = list("a", a);
+  const auto [b_ids, b_rows] = list("b", b_length);
+  const auto [out_ids, out_rows] = list("out", a + b_length);
+  const auto merged = b.op_all("row_gradient", {b.concat({a_rows, b_rows}, 0), b.concat({a_ids, b_ids}, 0)},
+                               {{"rows", table.table[0]}});
+  graph.add_update(out_ids, merged[0]);
+  graph.add_update(out_rows, merged[1]);
+  return graph;
+}
+
+}  // namespace
+
+GradientSlots::GradientSlots(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables, int64_t count)
+    : backend_(backend), tables_(tables) {
+  for (int64_t slot = 0; slot < count; ++slot) slots_.push_back({backend.allocate(layout.numel() * kFloat), make_lists()});
+  if (count == 1) return;
+  add_ = std::make_unique<Executable>(make_plan(add_graph(layout.numel()), backend), backend);
+}
+
+RowList GradientSlots::make_list(const RowTable& table, int64_t length) const {
+  return {backend_.allocate(length * kId), backend_.allocate(length * table.table[1] * kFloat), length};
+}
+
+std::vector<RowList> GradientSlots::make_lists() const {
+  std::vector<RowList> lists;
+  for (const RowTable& table : tables_) lists.push_back(make_list(table, table.ids));
+  return lists;
+}
+
+void GradientSlots::reset_lists(int64_t slot) {
+  GradientSlot& target = (*this)[slot];
+  for (size_t i = 0; i < tables_.size(); ++i)
+    if (target.tables[i].length != tables_[i].ids) target.tables[i] = make_list(tables_[i], tables_[i].ids);
+}
+
+RowList GradientSlots::merge(size_t table, RowList& a, RowList& b) {
+  RowList out = make_list(tables_[table], a.length + b.length);
+  auto& executable = merges_[{table, {a.length, b.length}}];
+  if (!executable)
+    executable = std::make_unique<Executable>(make_plan(merge_graph(tables_[table], a.length, b.length), backend_), backend_);
+  executable->bind("a.ids", a.ids->data());
+  executable->bind("a.rows", a.rows->data());
+  executable->bind("b.ids", b.ids->data());
+  executable->bind("b.rows", b.rows->data());
+  executable->bind("out.ids", out.ids->data());
+  executable->bind("out.rows", out.rows->data());
+  executable->run();
+  return out;
+}
+
+void GradientSlots::add_lists(int64_t into, std::vector<RowList>& lists) {
+  GradientSlot& target = (*this)[into];
+  for (size_t i = 0; i < lists.size(); ++i) target.tables[i] = merge(i, target.tables[i], lists[i]);
+}
+
+void GradientSlots::add(int64_t into, int64_t from) {
+  add_->bind("into", (*this)[into].dense->data());
+  add_->bind("from", (*this)[from].dense->data());
+  add_->run();
+  add_lists(into, (*this)[from].tables);
+}
+
+int64_t GradientSlots::bytes() const {
+  int64_t total = 0;
+  for (const GradientSlot& slot : slots_) {
+    total += slot.dense->bytes();
+    for (const RowList& list : slot.tables) total += list.ids->bytes() + list.rows->bytes();
+  }
+  return total;
+}
+
+}  // namespace lockstep

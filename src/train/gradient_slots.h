@@ -1,0 +1,53 @@
+// Gradient slots: the partial sums of the canonical tree. A slot holds one flat buffer for all dense gradients and, for
+// each table with row gradients, a list of rows.
+#pragma once
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "passes/row_gradients.h"
+#include "runtime/executable.h"
+#include "runtime/flat.h"
+
+namespace lockstep {
+
+// A list of rows: unique ids in rising order, then -1, and a row of values for each.
+struct RowList {
+  std::unique_ptr<Buffer> ids;
+  std::unique_ptr<Buffer> rows;
+  int64_t length = 0;
+};
+
+struct GradientSlot {
+  std::unique_ptr<Buffer> dense;
+  std::vector<RowList> tables;
+};
+
+class GradientSlots {
+ public:
+  GradientSlots(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables, int64_t count);
+
+  GradientSlot& operator[](int64_t slot) { return slots_[static_cast<size_t>(slot)]; }
+  // Replaces the lists of a slot by empty buffers for the lists of one microbatch.
+  void reset_lists(int64_t slot);
+  // into = into + from, element by element; lists are merged, a row that only one has passes through.
+  void add(int64_t into, int64_t from);
+  // Adds only the lists: into the slot, the lists of one more microbatch.
+  void add_lists(int64_t into, std::vector<RowList>& lists);
+  std::vector<RowList> make_lists() const;
+  int64_t bytes() const;
+
+ private:
+  RowList make_list(const RowTable& table, int64_t length) const;
+  RowList merge(size_t table, RowList& a, RowList& b);
+
+  Backend& backend_;
+  std::vector<RowTable> tables_;
+  std::vector<GradientSlot> slots_;
+  std::unique_ptr<Executable> add_;  // null with one slot
+  // Merging two lists of given lengths, per (table, length, length).
+  std::map<std::pair<size_t, std::pair<int64_t, int64_t>>, std::unique_ptr<Executable>> merges_;
+};
+
+}  // namespace lockstep
