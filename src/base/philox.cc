@@ -1,53 +1,13 @@
 #include "base/philox.h"
 
-#include <bit>
 #include <cmath>
+
+#include "base/portable_math.h"
 
 namespace lockstep {
 namespace {
 
 constexpr double kTwoToMinus32 = 0x1p-32;
-
-// Natural logarithm of a normal positive double, within 2 ulp: x = m 2^e with m in [0.70, 1.42), and
-// log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.172, by its series.
-double log_of(double x) {
-  const uint64_t bits = std::bit_cast<uint64_t>(x);
-  int exponent = static_cast<int>(bits >> 52) - 1023;
-  double m = std::bit_cast<double>((bits & 0x000fffffffffffffull) | 0x3ff0000000000000ull);
-  if (m > 1.41421356) {
-    m *= 0.5;
-    exponent += 1;
-  }
-  const double s = (m - 1.0) / (m + 1.0);
-  const double s2 = s * s;
-  double series = 0.0;
-  for (int k = 21; k >= 3; k -= 2) series = (series + 1.0 / k) * s2;
-  return exponent * 0.6931471805599453 + 2.0 * (s + s * series);
-}
-
-struct SinCos {
-  double sin, cos;
-};
-
-// Sine and cosine of 2 pi turn / 2^32. The quadrant is taken off in integers, which is exact, and leaves an
-// angle of at most pi/4 for the Taylor series (remainder below 1e-16).
-SinCos sin_cos_of_turn(uint32_t turn) {
-  const uint32_t quadrant = (turn + (1u << 29)) >> 30;
-  const int32_t rest = static_cast<int32_t>(turn - (quadrant << 30));
-  const double x = rest * (6.283185307179586 * kTwoToMinus32);
-  const double x2 = x * x;
-  double s = 1.0;
-  for (int k = 14; k >= 2; k -= 2) s = 1.0 - s * (x2 * (1.0 / (k * (k + 1))));
-  s *= x;
-  double c = 1.0;
-  for (int k = 15; k >= 1; k -= 2) c = 1.0 - c * (x2 * (1.0 / (k * (k + 1))));
-  switch (quadrant & 3) {
-    case 0: return {s, c};
-    case 1: return {c, -s};
-    case 2: return {-s, -c};
-    default: return {-c, s};
-  }
-}
 
 struct NormalPair {
   float even, odd;
@@ -55,8 +15,8 @@ struct NormalPair {
 
 NormalPair normal_pair(uint32_t radius_bits, uint32_t turn) {
   const double u = (radius_bits + 0.5) * kTwoToMinus32;
-  const double radius = std::sqrt(-2.0 * log_of(u));
-  const SinCos angle = sin_cos_of_turn(turn);
+  const double radius = std::sqrt(-2.0 * portable_log(u));
+  const SinCos angle = portable_sin_cos(turn);
   return {static_cast<float>(radius * angle.cos), static_cast<float>(radius * angle.sin)};
 }
 

@@ -1,0 +1,88 @@
+// Source: N records that can be read in any order, as the columns that a model's graph takes.
+//
+// Record i is a pure function of (source, i), so that whoever asks, in whatever batch, gets the same bytes;
+// the order in which a run asks is data/order.h. Records may be read from several threads at once.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/shape.h"
+
+namespace lockstep {
+
+// What one record holds under one name: the type of the graph input of that name without its batch axis.
+struct Column {
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape;  // of one record: [] for a label, [T] for tokens, [S,S,3] for an image
+};
+
+// The columns of B records, each one dense row-major buffer [B, ...].
+class Batch {
+ public:
+  Batch(std::vector<Column> columns, int64_t records);
+
+  int64_t records() const { return records_; }
+  const std::vector<Column>& columns() const { return columns_; }
+  // Throws UserError that names the columns there are.
+  size_t index_of(std::string_view name) const;
+
+  int64_t bytes(size_t column) const { return static_cast<int64_t>(buffers_[column].size()); }
+  const void* data(size_t column) const { return buffers_[column].data(); }
+  // The elements of one record, or of all of them. T must be the C++ type of the column's dtype.
+  template <typename T>
+  std::span<T> record(size_t column, int64_t record);
+  template <typename T>
+  std::span<const T> values(size_t column) const;
+
+ private:
+  void check_type(size_t column, size_t size) const;
+
+  std::vector<Column> columns_;
+  int64_t records_;
+  std::vector<std::vector<std::byte>> buffers_;
+};
+
+// Stands for no record, to fill a batch up: features are zero, integer labels and targets are kIgnoredLabel
+// (which cross_entropy leaves out), labels of f32 are zero.
+inline constexpr int64_t kNoRecord = -1;
+inline constexpr int32_t kIgnoredLabel = -100;
+
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  virtual int64_t size() const = 0;
+  virtual std::vector<Column> columns() const = 0;
+  // Writes records[r] into row r of the batch, whose columns are this source's.
+  virtual void fill(std::span<const int64_t> records, Batch& batch) const = 0;
+  // SHA-256 over the content, or over the definition that it is generated from: part of the run's identity.
+  virtual std::string fingerprint() const = 0;
+  // Where a record comes from, for messages: "tx/train-00002.csv:418".
+  virtual std::string describe(int64_t record) const = 0;
+
+ protected:
+  // Throws InternalError unless the batch fits and every record is kNoRecord or in [0, size()).
+  void check_fill(std::span<const int64_t> records, const Batch& batch) const;
+};
+
+template <typename T>
+std::span<T> Batch::record(size_t column, int64_t record) {
+  check_type(column, sizeof(T));
+  const size_t each = static_cast<size_t>(columns_[column].shape.numel());
+  return {reinterpret_cast<T*>(buffers_[column].data()) + static_cast<size_t>(record) * each, each};
+}
+
+template <typename T>
+std::span<const T> Batch::values(size_t column) const {
+  check_type(column, sizeof(T));
+  return {reinterpret_cast<const T*>(buffers_[column].data()), buffers_[column].size() / sizeof(T)};
+}
+
+}  // namespace lockstep
