@@ -51,6 +51,7 @@ class InferContext {
   const Type& type(int operand) const { return graph_.type(inputs_[static_cast<size_t>(operand)]); }
   const Shape& shape(int operand) const { return type(operand).shape; }
   const Attributes& attributes() const { return attributes_; }
+  const OpSet& ops() const { return graph_.ops(); }
 
   // Resolves a possibly negative axis of an operand of the given rank; fails with the legal range.
   int axis(int64_t axis, int rank) const;

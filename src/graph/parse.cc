@@ -1,8 +1,5 @@
-#include <charconv>
-#include <cmath>
-#include <limits>
-
 #include "base/error.h"
+#include "graph/attribute_parser.h"
 #include "graph/lexer.h"
 #include "graph/op_def.h"
 #include "graph/text.h"
@@ -13,7 +10,6 @@ namespace {
 // Bounds on what a text may ask for, so that a hostile or broken file ends in an error and not in memory exhaustion.
 constexpr size_t kMaxText = size_t{256} << 20;
 constexpr size_t kMaxNodes = 1 << 20;
-constexpr size_t kMaxListItems = 1 << 20;
 
 class Parser {
  public:
@@ -66,7 +62,7 @@ class Parser {
     lexer_.expect("[");
     std::vector<int64_t> extents;
     while (!lexer_.accept("]")) {
-      extents.push_back(parse_integer(lexer_.take()));
+      extents.push_back(parse_integer(lexer_, lexer_.take()));
       if (extents.size() > Shape::kMaxRank)
         lexer_.fail_at(start, fmt::format("a shape has at most {} axes", static_cast<int>(Shape::kMaxRank)));
       if (!lexer_.at("]")) lexer_.expect(",");
@@ -95,7 +91,7 @@ class Parser {
       if (!lexer_.at(")")) lexer_.expect(",");
     }
     Attributes attributes;
-    if (lexer_.accept("{")) attributes = parse_attributes();
+    if (lexer_.accept("{")) attributes = parse_attributes(lexer_);
     for (const std::string& name : names)
       if (graph.find(name).valid())
         lexer_.fail_at(start, fmt::format("{} is assigned twice; every value has one name of its own", name));
@@ -134,81 +130,6 @@ class Parser {
       }
       if (!lexer_.at("}")) lexer_.expect(",");
     }
-  }
-
-  Attributes parse_attributes() {
-    Attributes attributes;
-    while (!lexer_.accept("}")) {
-      const Token start = lexer_.peek();
-      const std::string name = lexer_.expect_name("the name of an attribute");
-      if (attributes.find(name) != nullptr) lexer_.fail_at(start, fmt::format("attribute {} is given twice", name));
-      lexer_.expect("=");
-      attributes.set(name, parse_attribute());
-      if (!lexer_.at("}")) lexer_.expect(",");
-    }
-    return attributes;
-  }
-
-  Attribute parse_attribute() {
-    if (lexer_.accept("[")) return parse_list();
-    const Token token = lexer_.take();
-    switch (token.kind) {
-      case Token::Kind::kString: return token.text;
-      case Token::Kind::kNumber: return parse_number(token);
-      case Token::Kind::kName:
-        if (token.text == "true") return true;
-        if (token.text == "false") return false;
-        if (token.text == "inf" || token.text == "nan") return parse_double(token);
-        if (const auto dtype = parse_dtype(token.text)) return *dtype;
-        break;
-      default: break;
-    }
-    lexer_.fail_at(token, fmt::format("'{}' is not a value: write a number, true, false, a dtype, \"text\" or [list]", token.text));
-  }
-
-  Attribute parse_list() {
-    std::vector<int64_t> integers;
-    std::vector<double> numbers;
-    bool all_integers = true;
-    while (!lexer_.accept("]")) {
-      const Token token = lexer_.take();
-      const Attribute item = parse_number(token);
-      if (const auto* integer = std::get_if<int64_t>(&item)) {
-        integers.push_back(*integer);
-        numbers.push_back(static_cast<double>(*integer));
-      } else {
-        all_integers = false;
-        numbers.push_back(std::get<double>(item));
-      }
-      if (numbers.size() > kMaxListItems) lexer_.fail_at(token, fmt::format("more than {} items in a list", kMaxListItems));
-      if (!lexer_.at("]")) lexer_.expect(",");
-    }
-    if (all_integers) return integers;
-    return numbers;
-  }
-
-  Attribute parse_number(const Token& token) {
-    if (token.kind == Token::Kind::kNumber && token.text.find_first_of(".eEin") == std::string::npos)
-      return parse_integer(token);
-    return parse_double(token);
-  }
-
-  int64_t parse_integer(const Token& token) {
-    int64_t value = 0;
-    const char* end = token.text.data() + token.text.size();
-    const auto [stop, failure] = std::from_chars(token.text.data(), end, value);
-    if (token.kind != Token::Kind::kNumber || failure != std::errc() || stop != end)
-      lexer_.fail_at(token, fmt::format("'{}' is not a 64-bit integer", token.text.substr(0, 40)));
-    return value;
-  }
-
-  double parse_double(const Token& token) {
-    double value = 0;
-    const char* end = token.text.data() + token.text.size();
-    const auto [stop, failure] = std::from_chars(token.text.data(), end, value);
-    if (failure != std::errc() || stop != end || token.text.empty())
-      lexer_.fail_at(token, fmt::format("'{}' is not a number", token.text.substr(0, 40)));
-    return value;
   }
 
   // Runs something that may throw a UserError about the graph and adds the place in the text to its message.

@@ -13,21 +13,21 @@ std::string names(const Graph& graph, const std::vector<Value>& values) {
   return out;
 }
 
-std::string attribute_text(const Node& node) {
+}  // namespace
+
+std::string attribute_text(const OpDef& op, const Attributes& attributes) {
   std::string out;
-  for (const AttributeDef& def : node.op->attributes) {
-    const Attribute& value = *node.attributes.find(def.name);
+  for (const AttributeDef& def : op.attributes) {
+    const Attribute& value = *attributes.find(def.name);
     if (!def.required && value == def.default_value) continue;
     out += fmt::format("{}{}={}", out.empty() ? "" : ", ", def.name, to_string(value));
   }
   return out.empty() ? "" : " {" + out + "}";
 }
 
-}  // namespace
-
 std::string to_text(const Graph& graph, const Node& node) {
   return fmt::format("{} = {}({}){}", names(graph, node.outputs), node.op->name, names(graph, node.inputs),
-                     attribute_text(node));
+                     attribute_text(*node.op, node.attributes));
 }
 
 std::string to_text(const Graph& graph) {

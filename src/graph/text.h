@@ -18,6 +18,8 @@ namespace lockstep {
 
 std::string to_text(const Graph& graph);
 std::string to_text(const Graph& graph, const Node& node);
+// " {name=value, ...}", or nothing when all are at their default. Every attribute of the op must be present.
+std::string attribute_text(const OpDef& op, const Attributes& attributes);
 
 // Throws UserError with "file:line:column: what is wrong".
 Graph parse_graph(std::string_view text, const OpSet& ops, std::string_view file = "graph");
