@@ -10,7 +10,7 @@ namespace lockstep {
   /* shapes */ X(constant) X(iota) X(reshape) X(broadcast) X(transpose) X(slice) X(concat) X(split) X(pad) \
   /* reductions */ X(sum) X(mean) X(max) X(max_grad) X(argmax) \
   /* products */ X(matmul) \
-  /* fused */ \
+  /* fused */ X(fused) X(fused_sum) \
   /* convolution */ X(conv2d) X(conv2d_grad_input) X(conv2d_grad_filter) \
     X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad) \
   /* losses */ X(cross_entropy) X(cross_entropy_grad) X(bce_with_logits) X(bce_with_logits_grad) X(mse) X(softmax) X(softmax_grad) X(log_softmax) X(log_softmax_grad) \

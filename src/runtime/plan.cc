@@ -69,7 +69,7 @@ class Layout {
     }
   }
 
-  // Operands and results may be optional (sgd without momentum).
+  // Operands and results may be optional (sgd without momentum) or any number (fused).
   bool present(int32_t n, InplacePair pair) const {
     return static_cast<size_t>(pair.input) < node(n).inputs.size() &&
            static_cast<size_t>(pair.output) < node(n).outputs.size();
@@ -96,7 +96,11 @@ class Layout {
   void try_inplace(int32_t n, Value input, Value output) {
     const int32_t buffer = root(input);
     if (root(output) != output.id || is_external(buffer)) return;
+    // Equal shapes too: an operand of as many bytes that is broadcast is read in another order than written.
+    if (graph_.type(input).shape != graph_.type(output).shape) return;
     if (graph_.type(input).bytes() != graph_.type(output).bytes()) return;
+    for (const Value other : node(n).outputs)
+      if (root(other) == buffer) return;
     if (buffer_last_use(buffer) != n) return;
     // Another operand in the same buffer under another name would be overwritten while it is read.
     int uses = 0;
