@@ -70,8 +70,18 @@ std::optional<Scalar> derivative(std::string_view op, const Attributes& attribut
 
 }  // namespace
 
-bool has_scalar(const OpDef& op, const Attributes& attributes) {
-  return op.name == "clamp" || single(op.name, attributes) || derivative(op.name, attributes);
+std::string refuse_as_tile(const Graph& graph, const Node& node) {
+  const std::string_view op = node.op->name;
+  if (op != "clamp" && !single(op, node.attributes) && !derivative(op, node.attributes))
+    return fmt::format("no vector loop computes {}", op);
+  const DType out = graph.type(node.outputs[0]).dtype;
+  if (out == DType::kI64) return "the result is i64, which f32 arithmetic would round";
+  for (const Value value : node.inputs) {
+    const DType dtype = graph.type(value).dtype;
+    if (dtype == DType::kI64 || (dtype == DType::kI32 && !is_floating(out)))
+      return fmt::format("{} is {}, which f32 arithmetic would round", graph.name(value), name_of(dtype));
+  }
+  return "";
 }
 
 int append_pointwise(std::vector<TileInstruction>& program, const OpDef& op, const Attributes& attributes,

@@ -14,7 +14,8 @@ namespace lockstep::cpu {
 int append_pointwise(std::vector<TileInstruction>& program, const OpDef& op, const Attributes& attributes,
                      std::span<const TileSource> arguments, DType dtype);
 
-// Whether the table knows the op.
-bool has_scalar(const OpDef& op, const Attributes& attributes);
+// Empty when a tile program computes the pointwise node, otherwise why not: the table does not know the op,
+// or f32 arithmetic would round whole numbers.
+std::string refuse_as_tile(const Graph& graph, const Node& node);
 
 }  // namespace lockstep::cpu

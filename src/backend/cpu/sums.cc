@@ -34,7 +34,11 @@ void sum_short_rows(const CpuContext& context, const SumShape& shape, const Term
     const int64_t begin = task * rows_at_once;
     const int64_t rows = std::min(rows_at_once, shape.outer - begin);
     const float* terms = columns == 0 ? nullptr : source.terms(begin * columns, rows * columns, thread);
-    context.simd.reduce.row_sum(out + begin, terms, rows, columns);
+    // A lone term passes through unchanged: 0 + -0 would lose its sign.
+    if (columns == 1)
+      std::copy_n(terms, rows, out + begin);
+    else
+      context.simd.reduce.row_sum(out + begin, terms, rows, columns);
   });
 }
 

@@ -54,7 +54,8 @@ TileProgram::TileProgram(TileCode code)
     : code_(std::move(code)), layout_(code_.shape, shapes_of(code_.operands), kTileElements) {
   place_operands();
   make_steps();
-  slot_elements_ = ceil_div(std::max<int64_t>(layout_.largest_tile(), 1), 16) * 16;
+  slot_elements_ =
+      code_.summed >= 0 ? kTileElements : ceil_div(std::max<int64_t>(layout_.largest_tile(), 1), 16) * 16;
 }
 
 void TileProgram::place_operands() {
@@ -101,6 +102,7 @@ void TileProgram::make_steps() {
     steps_[i].result = static_cast<int>(r);
   }
   assign_slots(last_read);
+  add_extra_slots();
 }
 
 // Linear scan: a slot is free again after the last reader of its value. A result keeps its slot to the end,
@@ -113,12 +115,41 @@ void TileProgram::assign_slots(const std::vector<int>& last_read) {
     for (int j = 0; j < i; ++j)
       if (until[static_cast<size_t>(j)] == i) free.push_back(steps_[static_cast<size_t>(j)].slot);
     Step& step = steps_[static_cast<size_t>(i)];
-    step.read_later = last_read[static_cast<size_t>(i)] > i;
-    until.push_back(step.result >= 0 ? end : std::max(last_read[static_cast<size_t>(i)], i + 1));
+    step.read_later = last_read[static_cast<size_t>(i)] > i || i == code_.summed;
+    for (const Operand& operand : operands_)
+      step.may_wait = step.may_wait || (may_share(operand, step) && operand.last_read > i);
+    const bool in_memory = step.result >= 0 && step.dtype == DType::kF32 && !step.may_wait;
+    if (in_memory) {
+      until.push_back(-1);
+      continue;
+    }
+    until.push_back(
+        step.result >= 0 || i == code_.summed ? end : std::max(last_read[static_cast<size_t>(i)], i + 1));
     if (free.empty()) free.push_back(slots_++);
     step.slot = free.back();
     free.pop_back();
   }
+}
+
+bool TileProgram::may_share(const Operand& operand, const Step& step) const {
+  return step.result >= 0 && operand.type.shape == code_.shape &&
+         size_of(operand.type.dtype) == size_of(step.dtype);
+}
+
+void TileProgram::add_extra_slots() {
+  std::array<int, 3> fillers{-1, -1, -1};
+  for (Step& step : steps_) {
+    const int arguments = arity(step.function);
+    const bool has_loop = arguments == 2 && step.arguments[0].scalar != step.arguments[1].scalar;
+    for (size_t k = 0; k < static_cast<size_t>(arguments); ++k) {
+      if (!step.arguments[k].scalar || has_loop) continue;
+      if (fillers[k] < 0) fillers[k] = slots_++;
+      step.filled[k] = fillers[k];
+    }
+    const bool rounds_in_scratch = step.dtype != DType::kF32 && (step.result < 0 || step.may_wait);
+    if (rounds_in_scratch && staging_ < 0) staging_ = slots_++;
+  }
+  if (code_.summed >= 0) gathered_ = slots_++;
 }
 
 // One execution: addresses are known, every thread has its scratch tiles.
@@ -128,32 +159,46 @@ class TileProgram::Run {
       : program_(program), layout_(program.layout_), loops_(context.simd.pointwise), args_(args) {
     // A result may overwrite an operand only once nothing reads that operand any more; until then its store
     // waits.
-    for (size_t i = 0; i < program_.steps_.size(); ++i) {
-      const int result = program_.steps_[i].result;
-      if (result < 0) continue;
+    for (int i = 0; i < static_cast<int>(program_.steps_.size()); ++i) {
+      const Step& step = program_.steps_[static_cast<size_t>(i)];
+      if (!step.may_wait) continue;
       for (size_t k = 0; k < program_.operands_.size(); ++k)
-        if (args_.inputs[k] == args_.outputs[static_cast<size_t>(result)] &&
-            program_.operands_[k].last_read > static_cast<int>(i))
-          deferred_ |= uint64_t{1} << result;
+        if (args_.inputs[k] == args_.outputs[static_cast<size_t>(step.result)] &&
+            program_.operands_[k].last_read > i)
+          deferred_ |= uint64_t{1} << step.result;
     }
   }
 
-  void tiles(int64_t begin, int64_t end, float* scratch) const {
-    if (begin >= end) return;
-    for (size_t k = 0; k < program_.operands_.size(); ++k)
-      if (program_.operands_[k].constant) prepare(k, layout_.tile(begin), scratch);
-    for (int64_t index = begin; index < end; ++index) {
-      const Tile tile = layout_.tile(index);
-      for (size_t k = 0; k < program_.operands_.size(); ++k)
-        if (program_.operands_[k].slot >= 0 && !program_.operands_[k].constant) prepare(k, tile, scratch);
-      for (const Step& step : program_.steps_) execute(step, tile, scratch);
-      if (deferred_ != 0) store_deferred(tile, scratch);
-    }
+  float* scratch(int thread) const {
+    return static_cast<float*>(args_.workspace) + thread * program_.thread_scratch();
   }
+
+  // What is the same in every tile: once per thread.
+  void begin(float* scratch) const {
+    const Tile widest{0, std::max<int64_t>(layout_.rows_per_tile(), 1), 0, layout_.columns()};
+    for (size_t k = 0; k < program_.operands_.size(); ++k)
+      if (program_.operands_[k].constant) prepare(k, widest, scratch);
+  }
+
+  void evaluate(const Tile& tile, float* scratch) const {
+    for (size_t k = 0; k < program_.operands_.size(); ++k)
+      if (!program_.operands_[k].constant) prepare(k, tile, scratch);
+    for (const Step& step : program_.steps_) execute(step, tile, scratch);
+    if (deferred_ != 0) store_deferred(tile, scratch);
+  }
+
+  // f32 results are computed where they are stored.
+  float* value_of(const Step& step, const Tile& tile, float* scratch) const {
+    if (!in_memory(step)) return slot(scratch, step.slot);
+    return static_cast<float*>(args_.outputs[static_cast<size_t>(step.result)]) + layout_.offset(tile);
+  }
+  bool in_memory(const Step& step) const {
+    return step.result >= 0 && step.dtype == DType::kF32 && !is_deferred(step.result);
+  }
+  float* slot(float* scratch, int index) const { return scratch + index * program_.slot_elements_; }
 
  private:
-  float* slot(float* scratch, int index) const { return scratch + index * program_.slot_elements_; }
-  float* staging(float* scratch) const { return slot(scratch, program_.slots_ + 3); }
+  float* staging(float* scratch) const { return slot(scratch, program_.staging_); }
   bool is_deferred(int result) const { return ((deferred_ >> result) & 1) != 0; }
 
   // Gathers an operand's elements for a tile in its slot.
@@ -197,17 +242,10 @@ class TileProgram::Run {
     }
     const auto k = static_cast<size_t>(argument.index);
     const Operand& operand = program_.operands_[k];
-    if (operand.slot >= 0) return slot(scratch, operand.slot);
+    if (operand.slot >= 0) return slot(scratch, operand.slot) + (operand.constant ? tile.column : 0);
     const auto* data = static_cast<const float*>(args_.inputs[k]);
     if (operand.access == Access::kFull) return data + layout_.offset(tile);
     return data + layout_.row_offset(k, tile.row) + tile.column;
-  }
-
-  // f32 results are computed where they are stored.
-  float* value_of(const Step& step, const Tile& tile, float* scratch) const {
-    if (step.result < 0 || step.dtype != DType::kF32 || is_deferred(step.result))
-      return slot(scratch, step.slot);
-    return static_cast<float*>(args_.outputs[static_cast<size_t>(step.result)]) + layout_.offset(tile);
   }
 
   void execute(const Step& step, const Tile& tile, float* scratch) const {
@@ -229,7 +267,7 @@ class TileProgram::Run {
           tiles[static_cast<size_t>(k)] = tile_of(argument, tile, scratch);
           continue;
         }
-        float* filled = slot(scratch, program_.slots_ + k);
+        float* filled = slot(scratch, step.filled[static_cast<size_t>(k)]);
         loops_.fill(filled, scalar(argument, tile), n);
         tiles[static_cast<size_t>(k)] = filled;
       }
@@ -263,18 +301,70 @@ class TileProgram::Run {
   uint64_t deferred_ = 0;
 };
 
-// Beyond the program's own slots: three for scalars that a function needs as tiles, one to round through.
 int64_t TileProgram::workspace_bytes(const CpuContext& context) const {
-  return context.pool.threads() * (slots_ + 4) * slot_elements_ * static_cast<int64_t>(sizeof(float));
+  return context.pool.threads() * thread_scratch() * static_cast<int64_t>(sizeof(float));
 }
 
 void TileProgram::run(const CpuContext& context, const KernelArgs& args) const {
   const Run run(*this, context, args);
   const int64_t grain = std::max<int64_t>(1, kTaskElements / std::max<int64_t>(layout_.largest_tile(), 1));
   context.pool.run_indexed(ceil_div(layout_.tiles(), grain), [&](int64_t task, int thread) {
-    float* scratch = static_cast<float*>(args.workspace) + thread * (slots_ + 4) * slot_elements_;
-    run.tiles(task * grain, std::min((task + 1) * grain, layout_.tiles()), scratch);
+    float* scratch = run.scratch(thread);
+    run.begin(scratch);
+    const int64_t end = std::min((task + 1) * grain, layout_.tiles());
+    for (int64_t index = task * grain; index < end; ++index) run.evaluate(layout_.tile(index), scratch);
   });
+}
+
+class TileProgram::Terms : public TermSource {
+ public:
+  Terms(const TileProgram& program, const CpuContext& context, const KernelArgs& args)
+      : program_(program),
+        step_(program.steps_[static_cast<size_t>(program.code_.summed)]),
+        args_(args),
+        run_(program, context, args_) {
+    for (int thread = 0; thread < context.pool.threads(); ++thread) run_.begin(run_.scratch(thread));
+  }
+
+  // A range may begin and end anywhere in a row: it is cut where a tile would change its form.
+  const float* terms(int64_t begin, int64_t count, int thread) const override {
+    float* scratch = run_.scratch(thread);
+    float* gathered = run_.slot(scratch, program_.gathered_);
+    const float* first = nullptr;
+    for (int64_t done = 0; done < count;) {
+      const Tile tile = next_tile(begin + done, count - done);
+      run_.evaluate(tile, scratch);
+      const float* values = run_.value_of(step_, tile, scratch);
+      if (done == 0) first = values;
+      if (tile.elements() == count || run_.in_memory(step_)) {
+        done += tile.elements();
+        continue;
+      }
+      std::memcpy(gathered + done, values, static_cast<size_t>(tile.elements()) * sizeof(float));
+      first = gathered;
+      done += tile.elements();
+    }
+    return first;
+  }
+
+ private:
+  Tile next_tile(int64_t begin, int64_t count) const {
+    const TileLayout& layout = program_.layout_;
+    const int64_t row = begin / layout.columns();
+    const int64_t column = begin % layout.columns();
+    const int64_t rows = std::min(count / layout.columns(), layout.rows_per_tile());
+    if (column == 0 && rows > 1) return {row, rows, 0, layout.columns()};
+    return {row, 1, column, std::min({count, layout.columns() - column, kTileElements})};
+  }
+
+  const TileProgram& program_;
+  const Step& step_;
+  KernelArgs args_;
+  Run run_;
+};
+
+std::unique_ptr<TermSource> TileProgram::terms(const CpuContext& context, const KernelArgs& args) const {
+  return std::make_unique<Terms>(*this, context, args);
 }
 
 }  // namespace lockstep::cpu

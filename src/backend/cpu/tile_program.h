@@ -13,6 +13,7 @@
 
 #include "backend/cpu/kernel_def.h"
 #include "backend/cpu/simd/pointwise_loops.h"
+#include "backend/cpu/sums.h"
 #include "backend/cpu/tile_layout.h"
 #include "graph/type.h"
 
@@ -41,6 +42,7 @@ struct TileCode {
   std::vector<Type> operands = {};  // of any shape that broadcasts to `shape`; not i64
   std::vector<TileInstruction> instructions = {};
   std::vector<int> results = {};  // instructions whose values are stored, each listed once
+  int summed = -1;                // the instruction whose values are the terms of a sum, or none
 };
 
 class TileProgram {
@@ -49,6 +51,9 @@ class TileProgram {
 
   int64_t workspace_bytes(const CpuContext& context) const;
   void run(const CpuContext& context, const KernelArgs& args) const;
+  // The same, driven by a sum: results are stored as the terms are asked for, and each must be asked for
+  // once.
+  std::unique_ptr<TermSource> terms(const CpuContext& context, const KernelArgs& args) const;
 
  private:
   // An instruction made ready: where its arguments are, and where its value goes.
@@ -62,9 +67,11 @@ class TileProgram {
     Scalar function;
     std::array<Argument, 3> arguments{};
     DType dtype;
-    int slot = -1;    // scratch tile
+    int slot = -1;    // scratch tile; none when the value is always made where it is stored
     int result = -1;  // which result it is, or -1
     bool read_later = false;
+    bool may_wait = false;                  // an operand whose memory the result could share is read later
+    std::array<int, 3> filled{-1, -1, -1};  // scratch tiles for scalars that the function needs as tiles
   };
   struct Operand {
     Type type;
@@ -75,17 +82,23 @@ class TileProgram {
     int last_read = -1;
   };
   class Run;
+  class Terms;
 
   void place_operands();
   void make_steps();
   void assign_slots(const std::vector<int>& last_read);
+  void add_extra_slots();
+  bool may_share(const Operand& operand, const Step& step) const;
 
   TileCode code_;
   TileLayout layout_;
   std::vector<Operand> operands_;
   std::vector<Step> steps_;
-  int slots_ = 0;
+  int slots_ = 0;      // scratch tiles per thread
+  int staging_ = -1;   // the one to round through
+  int gathered_ = -1;  // the one to gather terms in
   int64_t slot_elements_ = 0;
+  int64_t thread_scratch() const { return slots_ * slot_elements_; }
 };
 
 }  // namespace lockstep::cpu

@@ -31,20 +31,10 @@ class Pointwise : public Kernel {
   TileProgram program_;
 };
 
-std::string refuse(const Graph& graph, const Node& node) {
-  if (!has_scalar(*node.op, node.attributes)) return fmt::format("no vector loop computes {}", node.op->name);
-  const DType out = graph.type(node.outputs[0]).dtype;
-  if (out == DType::kI64) return "the result is i64, which f32 arithmetic would round";
-  for (const Value value : node.inputs) {
-    const DType dtype = graph.type(value).dtype;
-    if (dtype == DType::kI64 || (dtype == DType::kI32 && !is_floating(out)))
-      return fmt::format("{} is {}, which f32 arithmetic would round", graph.name(value), name_of(dtype));
-  }
-  return "";
-}
-
 }  // namespace
 
-KernelDef pointwise_kernel() { return {kAnyPointwise, "cpu.pointwise", refuse, make_kernel<Pointwise>}; }
+KernelDef pointwise_kernel() {
+  return {kAnyPointwise, "cpu.pointwise", refuse_as_tile, make_kernel<Pointwise>};
+}
 
 }  // namespace lockstep::cpu

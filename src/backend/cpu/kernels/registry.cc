@@ -8,7 +8,7 @@ namespace lockstep::cpu {
 #define LOCKSTEP_KERNELS(X) \
   /* products */ X(matmul_f32) X(matmul_bf16) X(matmul_bf16_via_f32) \
   /* shapes */ X(constant) X(iota) X(broadcast) X(transpose) X(slice) X(split) X(concat) X(pad) \
-  /* pointwise and fused */ X(pointwise) X(pointwise_exact) \
+  /* pointwise and fused */ X(pointwise) X(pointwise_exact) X(fused) X(fused_sum) \
   /* reductions */ X(sum) X(mean) X(max) X(max_grad) X(argmax) \
   /* convolution */ X(conv2d) X(conv2d_unfold) X(conv2d_bf16_via_f32) \
     X(conv2d_grad_input) X(conv2d_grad_input_unfold) X(conv2d_grad_input_bf16_via_f32) \
