@@ -11,6 +11,7 @@
 #include "passes/row_gradients.h"
 #include "passes/cse.h"
 #include "passes/dce.h"
+#include "passes/fuse.h"
 #include "passes/patterns.h"
 #include "passes/recompute.h"
 #include "passes/schedule.h"
@@ -40,6 +41,7 @@ constexpr std::array kPasses = {
     Pass{"dce", "removes what no output needs", Stage::kDifferentiated, false, run_dce},
     Pass{"patterns", "gives groups of ops the kernels made for them", Stage::kDifferentiated, true,
          apply_library_patterns},
+    Pass{"fuse", "runs pointwise ops in one sweep", Stage::kFused, false, fuse},
     Pass{"recompute", "runs parts of forward again to keep less for backward", Stage::kFused, false,
          recompute},
     Pass{"schedule", "orders the nodes for the fewest live bytes", Stage::kScheduled, false, schedule},

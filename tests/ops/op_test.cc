@@ -53,6 +53,24 @@ TEST_P(OpCaseTest, SameBitsForAnyThreadCount) {
         << GetParam().label() << " with " << threads << " threads";
 }
 
+// Passes that claim to leave the arithmetic alone: every bit is the same without any one of them.
+TEST_P(OpCaseTest, SameBitsWithPassesOff) {
+  const auto backend = make_cpu_backend(2);
+  for (const std::string& dtype : GetParam().dtypes) {
+    const OpCase op_case = with_dtype(GetParam(), dtype);
+    const Graph graph = case_graph(op_case, op_case.differentiate);
+    const RefTensors inputs = make_inputs(graph, op_case);
+    const auto want = run_for_bytes(graph, inputs, *backend, forward_only());
+    for (const Pass& pass : all_passes()) {
+      if (pass.changes_arithmetic) continue;
+      PassOptions off = forward_only();
+      off.disabled.emplace_back(pass.name);
+      EXPECT_TRUE(run_for_bytes(graph, inputs, *backend, off) == want)
+          << op_case.label() << " in " << dtype << ": pass " << pass.name << " changes bits";
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, OpCaseTest, ::testing::ValuesIn(read_cases(LOCKSTEP_OP_CASES)),
                          [](const ::testing::TestParamInfo<OpCase>& info) {
                            std::string name = info.param.file + "_" + info.param.name;
