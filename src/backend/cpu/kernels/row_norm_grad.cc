@@ -14,6 +14,8 @@ namespace {
 constexpr int64_t kBlockElements = 32768;
 constexpr int64_t kMostBlocks = 128;
 constexpr int64_t kColumnsPerTask = 512;
+// What is converted at a time from 16-bit storage: two such tiles of floats fit the first cache.
+constexpr int64_t kTileElements = 4096;
 
 class RowNormGrad : public Kernel {
  public:
@@ -24,7 +26,7 @@ class RowNormGrad : public Kernel {
     parameter_dtype_ = graph.type(node.inputs[2]).dtype;
     cols_ = x.shape[-1];
     rows_ = x.shape.numel() / cols_;
-    tile_rows_ = rows_per_task(cols_);
+    tile_rows_ = std::max<int64_t>(1, kTileElements / cols_);
     block_rows_ = std::max({ceil_div(kBlockElements, cols_), ceil_div(rows_, kMostBlocks), int64_t{1}});
     blocks_ = std::max<int64_t>(1, ceil_div(rows_, block_rows_));
     residual_ = centered_ ? 5 : 4;
