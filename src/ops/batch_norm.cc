@@ -1,4 +1,4 @@
-// batch_norm(x, weight, bias, running_mean, running_var) {epsilon, momentum, training}
+// batch_norm(x, weight, bias, running_mean, running_var) {epsilon, momentum, training, relu}
 //   -> y, mean, rstd, new_running_mean, new_running_var.
 //
 // x is [..., C]; statistics are taken per channel over all other axes. Training normalises by the biased
@@ -14,29 +14,37 @@ namespace {
 
 int64_t rows_of(const Shape& shape) { return shape.product(0, shape.rank() - 1); }
 
-void check(const InferContext& c, int x, int first_parameter, int parameters) {
+void check_x(const InferContext& c, int x) {
   c.require_floating(x);
   const Shape& shape = c.shape(x);
   if (shape.rank() < 2) c.fail("operand {} must be [..., channels] with at least 2 axes", x);
   if (c.attributes().flag("training") && rows_of(shape) < 2)
     c.fail("training needs at least 2 values per channel, operand {} has {}; use a larger microbatch", x,
            rows_of(shape));
-  for (int operand = first_parameter; operand < first_parameter + parameters; ++operand)
-    if (c.type(operand) != Type{DType::kF32, {shape[-1]}})
-      c.fail("operand {} must be f32[{}], one number per channel (the last axis)", operand, shape[-1]);
+}
+
+void check_channels(const InferContext& c, int x, int operand, bool parameter) {
+  const DType dtype = c.type(operand).dtype;
+  const bool stored_like_x = parameter && dtype == c.type(x).dtype;
+  if (c.shape(operand) != Shape{c.shape(x)[-1]} || (dtype != DType::kF32 && !stored_like_x))
+    c.fail("operand {} must be f32[{}], one number per channel (the last axis)", operand, c.shape(x)[-1]);
 }
 
 std::vector<Type> infer(const InferContext& c) {
-  check(c, 0, 1, 4);
-  const Type channels = c.type(1);
+  check_x(c, 0);
+  for (int operand = 1; operand < 5; ++operand) check_channels(c, 0, operand, operand < 3);
+  c.require_same_type(2, 1);
+  const Type channels = c.type(3);
   return {c.type(0), channels, channels, channels, channels};
 }
 
 std::vector<Value> gradient(GradientContext& c) {
   std::vector<Value> grads(5);
   if (!c.grad(0).valid()) return grads;
-  const Value operands[] = {c.grad(0), c.in(0), c.in(1), c.out(1), c.out(2)};
-  const Attributes attributes{{"training", c.attributes().flag("training")}};
+  const bool relu = c.attributes().flag("relu");
+  std::vector<Value> operands{c.grad(0), c.in(0), c.in(1), c.out(1), c.out(2)};
+  if (relu) operands.push_back(c.in(2));
+  const Attributes attributes{{"training", c.attributes().flag("training")}, {"relu", relu}};
   const std::vector<Value> results = c.graph.emit_all("batch_norm_grad", operands, attributes);
   for (size_t i = 0; i < 3; ++i) grads[i] = results[i];
   return grads;
@@ -63,33 +71,45 @@ void reference(const ReferenceContext& c) {
     const double rstd = 1.0 / std::sqrt(variance + c.attributes.number("epsilon"));
     c.out(1)[k] = mean;
     c.out(2)[k] = rstd;
-    for (int64_t r = 0; r < rows; ++r)
-      c.out()[r * channels + k] = (x[r * channels + k] - mean) * rstd * c.in(1)[k] + c.in(2)[k];
+    for (int64_t r = 0; r < rows; ++r) {
+      const double y = (x[r * channels + k] - mean) * rstd * c.in(1)[k] + c.in(2)[k];
+      c.out()[r * channels + k] = c.attributes.flag("relu") && y < 0 ? 0.0 : y;
+    }
   }
 }
 
 std::vector<Type> infer_grad(const InferContext& c) {
-  check(c, 1, 2, 3);
+  const bool relu = c.attributes().flag("relu");
+  if (c.count() != (relu ? 6 : 5))
+    c.fail("the bias is the sixth operand with relu, and must be left out without");
+  check_x(c, 1);
   c.require_same_type(0, 1);
+  for (int operand = 2; operand < c.count(); ++operand)
+    check_channels(c, 1, operand, operand == 2 || operand == 5);
+  if (relu) c.require_same_type(5, 2);
   return {c.type(1), c.type(2), c.type(2)};
 }
 
 // With h the normalised x: dx = weight * rstd * (dy - mean(dy) - h * mean(dy * h)); without the means where
-// the statistics did not come from x.
+// the statistics did not come from x. Where a relu was closed, dy counts as 0.
 void reference_grad(const ReferenceContext& c) {
-  const RefTensor& dy = c.in(0);
-  const int64_t channels = dy.shape()[-1];
-  const int64_t rows = rows_of(dy.shape());
+  const int64_t channels = c.in(0).shape()[-1];
+  const int64_t rows = rows_of(c.in(0).shape());
+  const bool relu = c.attributes.flag("relu");
   for (int64_t k = 0; k < channels; ++k) {
     const auto h = [&](int64_t r) { return (c.in(1)[r * channels + k] - c.in(3)[k]) * c.in(4)[k]; };
+    const auto dy = [&](int64_t r) {
+      const bool closed = relu && h(r) * c.in(2)[k] + c.in(5)[k] <= 0;
+      return closed ? 0.0 : c.in(0)[r * channels + k];
+    };
     for (int64_t r = 0; r < rows; ++r) {
-      c.out(1)[k] += dy[r * channels + k] * h(r);
-      c.out(2)[k] += dy[r * channels + k];
+      c.out(1)[k] += dy(r) * h(r);
+      c.out(2)[k] += dy(r);
     }
     const double share = c.attributes.flag("training") ? 1.0 / static_cast<double>(rows) : 0.0;
     for (int64_t r = 0; r < rows; ++r)
       c.out()[r * channels + k] =
-          c.in(2)[k] * c.in(4)[k] * (dy[r * channels + k] - share * (c.out(2)[k] + h(r) * c.out(1)[k]));
+          c.in(2)[k] * c.in(4)[k] * (dy(r) - share * (c.out(2)[k] + h(r) * c.out(1)[k]));
   }
 }
 
@@ -119,7 +139,8 @@ OpDef batch_norm_op() {
             .summary = "channels to mean 0 and variance 1 over the batch, then times weight plus bias"};
   def.attributes = {{"epsilon", 1e-5, "added to the variance before the square root"},
                     {"momentum", 0.1, "how far the running statistics move towards the batch's"},
-                    {"training", true, "normalise by the batch's statistics instead of the running ones"}};
+                    {"training", true, "normalise by the batch's statistics instead of the running ones"},
+                    {"relu", false, "then max(0, y), in the same sweep"}};
   def.min_inputs = def.max_inputs = 5;
   def.infer = infer;
   def.gradient = gradient;
@@ -130,11 +151,14 @@ OpDef batch_norm_op() {
   return def;
 }
 
-// batch_norm_grad(dy, x, weight, mean, rstd) {training} -> dx, dweight, dbias.
+// batch_norm_grad(dy, x, weight, mean, rstd[, bias]) {training, relu} -> dx, dweight, dbias. With relu the
+// bias is needed to find again which elements passed.
 OpDef batch_norm_grad_op() {
   OpDef def{.name = "batch_norm_grad", .summary = "gradient of batch_norm"};
-  def.attributes = {{"training", true, "whether mean and rstd came from x"}};
-  def.min_inputs = def.max_inputs = 5;
+  def.attributes = {{"training", true, "whether mean and rstd came from x"},
+                    {"relu", false, "whether a relu followed"}};
+  def.min_inputs = 5;
+  def.max_inputs = 6;
   def.traits = {.reduction = true};
   def.infer = infer_grad;
   def.reference = reference_grad;

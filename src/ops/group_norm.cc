@@ -20,7 +20,8 @@ void check(const InferContext& c, int x, int first_parameter, int parameters) {
   if (shape.product(1, shape.rank()) == 0)
     c.fail("operand {} has empty samples; there is nothing to normalise", x);
   for (int operand = first_parameter; operand < first_parameter + parameters; ++operand)
-    if (c.type(operand) != Type{DType::kF32, {shape[-1]}})
+    if (c.shape(operand) != Shape{shape[-1]} ||
+        (c.type(operand).dtype != DType::kF32 && c.type(operand).dtype != c.type(x).dtype))
       c.fail("operand {} must be f32[{}], one number per channel (the last axis)", operand, shape[-1]);
 }
 
@@ -110,6 +111,7 @@ OpDef group_norm_op() {
   def.min_inputs = def.max_inputs = 3;
   def.infer = [](const InferContext& c) {
     check(c, 0, 1, 2);
+    c.require_same_type(2, 1);
     return std::vector<Type>{c.type(0), statistic(c, 0), statistic(c, 0)};
   };
   def.gradient = [](GradientContext& c) {

@@ -161,5 +161,15 @@ TEST(ImportPatterns, WeightsThatSomebodyElseReadsKeepThePartsApart) {
   expect_rewrite(imported, text, text);
 }
 
+TEST(Patterns, ReluGoesIntoTheBatchNormBeforeIt) {
+  const char* inputs = "graph f(x: f32[4,3], w: f32[3], b: f32[3], m: f32[3] @state, v: f32[3]) {\n";
+  const std::string body = "  y, mean, rstd, nm, nv = batch_norm(x, w, b, m, v)";
+  expect_rewrite(imported, inputs + body + "  z = relu(y)  return z, m <- nm }",
+                 std::string(inputs) +
+                     "  z, mean, rstd, nm, nv = batch_norm(x, w, b, m, v) {relu=true}  return z, m <- nm }");
+  const std::string shared = inputs + body + "  z = relu(y)  return z, y }";
+  expect_rewrite(imported, shared, shared);
+}
+
 }  // namespace
 }  // namespace lockstep::testing

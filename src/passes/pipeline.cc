@@ -31,7 +31,7 @@ Graph run_cse(const Graph& graph, const PassOptions&) { return merge_common_sube
 Graph run_dce(const Graph& graph, const PassOptions&) { return remove_dead_nodes(graph); }
 
 constexpr std::array kPasses = {
-    Pass{"import_patterns", "recognises attention in imported graphs", Stage::kImported, true, apply_import_patterns},
+    Pass{"import_patterns", "recognises attention, and relu after batch_norm", Stage::kImported, true, apply_import_patterns},
     Pass{"autodiff", "appends the backward computation", Stage::kDifferentiated, true, run_autodiff},
     Pass{"row_gradients", "gradients of large embedding tables stay lists of rows", Stage::kDifferentiated, true,
          make_row_gradients},

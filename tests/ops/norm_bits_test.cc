@@ -1,5 +1,5 @@
-// Fusing an addition into a norm must not change a bit, whatever the storage; and labels are checked when a
-// step runs.
+// Fusing an addition or a relu into a norm must not change a bit, whatever the storage; and labels are
+// checked when a step runs.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -57,6 +57,22 @@ TEST_P(NormBits, ResidualGradientAddedByRmsNormGrad) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Storage, NormBits, ::testing::Values("f32", "bf16", "f16"));
+
+TEST(BatchNormBits, ReluInsideBatchNorm) {
+  const auto gradients = [](const std::string& statements) {
+    OpCase op_case;
+    op_case.text =
+        "graph t(x: f32[900,77] @param, w: f32[77] @param, b: f32[77] @param, m: f32[77], v: f32[77]) {\n" +
+        statements + "\n  return z, nm, nv\n}\n";
+    op_case.ranges["v"] = {0.5, 2};
+    const Graph graph = case_graph(op_case, true);
+    PassOptions options;
+    options.disabled = {"autodiff", "import_patterns"};
+    return run_for_bytes(graph, make_inputs(graph, op_case), *make_cpu_backend(2), options);
+  };
+  EXPECT_EQ(gradients("  z, a, q, nm, nv = batch_norm(x, w, b, m, v) {relu=true}"),
+            gradients("  y, a, q, nm, nv = batch_norm(x, w, b, m, v)\n  z = relu(y)"));
+}
 
 TEST(CrossEntropy, NamesTheFirstBadLabel) {
   const Graph graph = parse_graph(

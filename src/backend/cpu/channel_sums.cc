@@ -71,13 +71,19 @@ void ChannelSums::moments(const float* x, float* partial, double* mean, double* 
 }
 
 void ChannelSums::gradient_sums(const float* dy, const float* x, const float* mean, const float* rstd,
-                                float* partial, double* sum_dy, double* sum_dy_h) const {
+                                const ChannelGate* gate, float* partial, double* sum_dy,
+                                double* sum_dy_h) const {
+  const ChannelLoops& loops = context_.simd.channel;
   for_blocks([&](int64_t sample, int64_t first, int64_t rows) {
     float* sums = partial_of(sample, first, partial);
     std::memset(sums, 0, 2 * static_cast<size_t>(channels_) * sizeof(float));
-    context_.simd.channel.gradient_sums(sums, sums + channels_, dy + first, x + first,
-                                        mean + sample * channels_, rstd + sample * channels_, rows,
-                                        channels_);
+    const int64_t at = sample * channels_;
+    if (gate == nullptr)
+      loops.gradient_sums(sums, sums + channels_, dy + first, x + first, mean + at, rstd + at, rows,
+                          channels_);
+    else
+      loops.gradient_sums_relu(sums, sums + channels_, dy + first, x + first, mean + at, rstd + at,
+                               {gate->scale + at, gate->shift + at}, rows, channels_);
   });
   for_channels([&](int64_t sample, int64_t begin, int64_t count) {
     double* total = sum_dy + sample * channels_ + begin;

@@ -4,6 +4,7 @@
 // each block gives partial sums in f32, and the blocks are combined in index order in double.
 #pragma once
 #include "backend/cpu/kernel_def.h"
+#include "backend/cpu/simd/channel_loops.h"
 
 namespace lockstep::cpu {
 
@@ -20,9 +21,10 @@ class ChannelSums {
   // mean[s, c], and squares[s, c] = the sum over rows of (x - mean)^2. The variance is taken around each
   // block's own mean while the block is in cache, so that it does not cancel, and x comes from memory once.
   void moments(const float* x, float* partial, double* mean, double* squares) const;
-  // sum_dy[s, c] and sum_dy_h[s, c], where h = (x - mean[s, c]) * rstd[s, c].
-  void gradient_sums(const float* dy, const float* x, const float* mean, const float* rstd, float* partial,
-                     double* sum_dy, double* sum_dy_h) const;
+  // sum_dy[s, c] and sum_dy_h[s, c], where h = (x - mean[s, c]) * rstd[s, c]. With a gate [s, c], dy is 0
+  // where a relu after the norm was closed.
+  void gradient_sums(const float* dy, const float* x, const float* mean, const float* rstd,
+                     const ChannelGate* gate, float* partial, double* sum_dy, double* sum_dy_h) const;
   // Calls body(sample, first element, rows) for every block, on any thread.
   template <typename Body>
   void for_blocks(const Body& body) const {

@@ -64,6 +64,7 @@ Graph apply_patterns(const Graph& graph, std::span<const Pattern> patterns, cons
 // One file each in passes/patterns/.
 Pattern transposed_matmul_pattern();
 Pattern attention_pattern();
+Pattern batch_norm_relu_pattern();
 Pattern matmul_f32_result_pattern();
 Pattern accumulate_matmul_pattern();
 Pattern residual_norm_pattern();

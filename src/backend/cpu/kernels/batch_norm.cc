@@ -8,6 +8,13 @@
 namespace lockstep::cpu {
 namespace {
 
+// y = x * scale + shift, from the statistics as stored: forward and backward get the same bits, so that they
+// agree on which elements a relu lets through.
+float scale_of(float weight, float rstd) { return static_cast<float>(double{weight} * double{rstd}); }
+float shift_of(float weight, float bias, float mean, float rstd) {
+  return static_cast<float>(double{bias} - double{mean} * double{weight} * double{rstd});
+}
+
 class BatchNorm : public Kernel {
  public:
   BatchNorm(const Graph& graph, const Node& node, const CpuContext& context)
@@ -18,7 +25,8 @@ class BatchNorm : public Kernel {
               channels_),
         epsilon_(node.attributes.number("epsilon")),
         momentum_(node.attributes.number("momentum")),
-        training_(node.attributes.flag("training")) {}
+        training_(node.attributes.flag("training")),
+        relu_(node.attributes.flag("relu")) {}
 
   // Mean and variance in double, scale and shift, and the partial sums.
   int64_t workspace_bytes() const override {
@@ -35,8 +43,9 @@ class BatchNorm : public Kernel {
     if (training_) sums_.moments(x, shift + channels_, mean, variance);
     for (int64_t c = 0; c < channels_; ++c) finish_channel(args, c, mean, variance, scale, shift);
     auto* y = static_cast<float*>(args.outputs[0]);
+    const auto apply = relu_ ? context_.simd.channel.affine_relu : context_.simd.channel.affine;
     sums_.for_blocks([&](int64_t, int64_t first, int64_t rows) {
-      context_.simd.channel.affine(y + first, x + first, scale, shift, rows, channels_);
+      apply(y + first, x + first, scale, shift, rows, channels_);
     });
   }
 
@@ -47,22 +56,21 @@ class BatchNorm : public Kernel {
       return static_cast<double>(static_cast<const float*>(args.inputs[i])[c]);
     };
     const auto out = [&](size_t i) -> float& { return static_cast<float*>(args.outputs[i])[c]; };
-    double mean = in(3);
-    double variance = in(4);
+    double mean = double{in(3)};
+    double variance = double{in(4)};
     double moved_mean = mean;
     double moved_variance = variance;
     if (training_) {
       const auto count = static_cast<double>(sums_.rows());
       mean = means[c];
       variance = squares[c] / count;
-      moved_mean += momentum_ * (mean - in(3));
-      moved_variance += momentum_ * (squares[c] / (count - 1) - in(4));
+      moved_mean += momentum_ * (mean - double{in(3)});
+      moved_variance += momentum_ * (squares[c] / (count - 1) - double{in(4)});
     }
-    const double rstd = 1.0 / std::sqrt(variance + epsilon_);
     out(1) = static_cast<float>(mean);
-    out(2) = static_cast<float>(rstd);
-    scale[c] = static_cast<float>(in(1) * rstd);
-    shift[c] = static_cast<float>(in(2) - mean * in(1) * rstd);
+    out(2) = static_cast<float>(1.0 / std::sqrt(variance + epsilon_));
+    scale[c] = scale_of(in(1), out(2));
+    shift[c] = shift_of(in(1), in(2), out(1), out(2));
     out(3) = static_cast<float>(moved_mean);
     out(4) = static_cast<float>(moved_variance);
   }
@@ -73,6 +81,7 @@ class BatchNorm : public Kernel {
   double epsilon_;
   double momentum_;
   bool training_;
+  bool relu_;
 };
 
 class BatchNormGrad : public Kernel {
@@ -83,11 +92,13 @@ class BatchNormGrad : public Kernel {
         sums_(context, 1,
               graph.type(node.inputs[0]).shape.product(0, graph.type(node.inputs[0]).shape.rank() - 1),
               channels_),
-        training_(node.attributes.flag("training")) {}
+        training_(node.attributes.flag("training")),
+        relu_(node.attributes.flag("relu")) {}
 
-  // The two sums in double; scale, slope and shift; and the partial sums.
+  // The two sums in double; scale and shift of the forward; slope and shift of the gradient; and the partial
+  // sums.
   int64_t workspace_bytes() const override {
-    return channels_ * static_cast<int64_t>(2 * sizeof(double) + 3 * sizeof(float)) +
+    return channels_ * static_cast<int64_t>(2 * sizeof(double) + 4 * sizeof(float)) +
            sums_.partial_floats() * static_cast<int64_t>(sizeof(float));
   }
 
@@ -95,27 +106,32 @@ class BatchNormGrad : public Kernel {
     auto* sum_dy = static_cast<double*>(args.workspace);
     double* sum_dy_h = sum_dy + channels_;
     auto* scale = reinterpret_cast<float*>(sum_dy_h + channels_);
-    float* slope = scale + channels_;
+    float* gate_shift = scale + channels_;
+    float* slope = gate_shift + channels_;
     float* shift = slope + channels_;
-    const auto* dy = static_cast<const float*>(args.inputs[0]);
-    const auto* x = static_cast<const float*>(args.inputs[1]);
-    const auto* weight = static_cast<const float*>(args.inputs[2]);
-    const auto* mean = static_cast<const float*>(args.inputs[3]);
-    const auto* rstd = static_cast<const float*>(args.inputs[4]);
-    sums_.gradient_sums(dy, x, mean, rstd, shift + channels_, sum_dy, sum_dy_h);
+    const auto in = [&](size_t i) { return static_cast<const float*>(args.inputs[i]); };
+    const float *dy = in(0), *x = in(1), *weight = in(2), *mean = in(3), *rstd = in(4);
+    for (int64_t c = 0; c < channels_; ++c) {
+      scale[c] = scale_of(weight[c], rstd[c]);
+      if (relu_) gate_shift[c] = shift_of(weight[c], in(5)[c], mean[c], rstd[c]);
+    }
+    const ChannelGate gate{scale, gate_shift};
+    sums_.gradient_sums(dy, x, mean, rstd, relu_ ? &gate : nullptr, shift + channels_, sum_dy, sum_dy_h);
     const double share = training_ ? 1.0 / static_cast<double>(sums_.rows()) : 0.0;
     for (int64_t c = 0; c < channels_; ++c) {
       static_cast<float*>(args.outputs[1])[c] = static_cast<float>(sum_dy_h[c]);
       static_cast<float*>(args.outputs[2])[c] = static_cast<float>(sum_dy[c]);
-      const double factor = static_cast<double>(weight[c]) * static_cast<double>(rstd[c]);
-      scale[c] = static_cast<float>(factor);
-      slope[c] = static_cast<float>(-factor * static_cast<double>(rstd[c]) * sum_dy_h[c] * share);
-      shift[c] = static_cast<float>(-factor * sum_dy[c] * share);
+      const double factor = -double{weight[c]} * double{rstd[c]} * share;
+      slope[c] = static_cast<float>(factor * double{rstd[c]} * sum_dy_h[c]);
+      shift[c] = static_cast<float>(factor * sum_dy[c]);
     }
     auto* dx = static_cast<float*>(args.outputs[0]);
+    const ChannelLoops& loops = context_.simd.channel;
     sums_.for_blocks([&](int64_t, int64_t first, int64_t rows) {
-      context_.simd.channel.gradient(dx + first, dy + first, x + first, mean, scale, slope, shift, rows,
-                                     channels_);
+      if (relu_)
+        loops.gradient_relu(dx + first, dy + first, x + first, mean, slope, shift, gate, rows, channels_);
+      else
+        loops.gradient(dx + first, dy + first, x + first, mean, scale, slope, shift, rows, channels_);
     });
   }
 
@@ -124,6 +140,7 @@ class BatchNormGrad : public Kernel {
   int64_t channels_;
   ChannelSums sums_;
   bool training_;
+  bool relu_;
 };
 
 }  // namespace

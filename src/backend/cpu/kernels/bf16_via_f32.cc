@@ -95,6 +95,10 @@ VIA_F32(max_pool2d)
 VIA_F32(max_pool2d_grad)
 VIA_F32(avg_pool2d)
 VIA_F32(avg_pool2d_grad)
+VIA_F32(batch_norm)
+VIA_F32(batch_norm_grad)
+VIA_F32(group_norm)
+VIA_F32(group_norm_grad)
 #undef VIA_F32
 
 }  // namespace lockstep::cpu

@@ -108,7 +108,7 @@ class GroupNormGrad : public Kernel {
     }
     const auto* dy = static_cast<const float*>(args.inputs[0]);
     const auto* x = static_cast<const float*>(args.inputs[1]);
-    sums_.gradient_sums(dy, x, scratch.mean, scratch.rstd, scratch.shift + total, scratch.sum_dy,
+    sums_.gradient_sums(dy, x, scratch.mean, scratch.rstd, nullptr, scratch.shift + total, scratch.sum_dy,
                         scratch.sum_dy_h);
     context_.pool.run(sums_.samples() * groups_, [&](int64_t task) { finish_group(args, task, scratch); });
     add_samples(scratch.sum_dy_h, static_cast<float*>(args.outputs[1]));

@@ -18,6 +18,7 @@ namespace lockstep::cpu {
   /* losses */ X(cross_entropy) X(cross_entropy_grad) X(bce_with_logits) X(bce_with_logits_grad) X(mse) X(softmax) X(softmax_grad) X(log_softmax) X(log_softmax_grad) \
   /* norms */ X(layer_norm) X(layer_norm_grad) X(add_layer_norm) X(rms_norm) X(rms_norm_grad) X(add_rms_norm) \
   /* channel norms */ X(batch_norm) X(batch_norm_grad) X(group_norm) X(group_norm_grad) \
+    X(batch_norm_bf16_via_f32) X(batch_norm_grad_bf16_via_f32) X(group_norm_bf16_via_f32) X(group_norm_grad_bf16_via_f32) \
   /* attention */ X(attention) X(attention_grad) X(attention_qkv) X(attention_qkv_grad) X(rope) \
   /* tables */ X(embedding) X(embedding_grad) X(gather) X(scatter_add) X(embedding_bag) X(embedding_bag_grad) \
   /* random */ X(dropout) \
