@@ -8,9 +8,6 @@ namespace {
 
 constexpr int64_t kMatrixElements = 4 << 20;
 
-// Channels that one task of a transposition handles: a cache line of them, for all rows.
-constexpr int64_t kBlock = 16;
-
 void copy_floats(float* to, const float* from, int64_t count) {
   std::memcpy(to, from, static_cast<size_t>(count) * sizeof(float));
 }
@@ -47,29 +44,6 @@ void Unfold::windows(const CpuContext& context, int64_t group, int64_t images, c
   });
 }
 
-void Unfold::windows_transposed(const CpuContext& context, int64_t group, int64_t images, const float* x,
-                                float* matrix) const {
-  const WindowAxis& rows = shape.window.rows;
-  const WindowAxis& cols = shape.window.columns;
-  const int64_t depth = shape.channels_per_group();
-  const int64_t width = images * positions();
-  const int64_t blocks = ceil_div(depth, kBlock);
-  context.pool.run(shape.window.taps() * blocks, [&](int64_t task) {
-    const int64_t tap = task / blocks;
-    const int64_t first = task % blocks * kBlock;
-    const int64_t count = std::min(kBlock, depth - first);
-    float* out = matrix + (tap * depth + first) * width;
-    for (int64_t row = 0; row < width; ++row) {
-      const int64_t h = rows.position(row % positions() / cols.output, tap / cols.kernel);
-      const int64_t w = cols.position(row % cols.output, tap % cols.kernel);
-      const bool inside = rows.inside(h) && cols.inside(w);
-      const int64_t pixel = (row / positions() * rows.input + h) * cols.input + w;
-      const float* in = x + (inside ? pixel * shape.channels + group * depth + first : 0);
-      for (int64_t i = 0; i < count; ++i) out[i * width + row] = inside ? in[i] : 0.0f;
-    }
-  });
-}
-
 void Unfold::fold(const CpuContext& context, int64_t group, int64_t images, const float* matrix,
                   float* x) const {
   const WindowAxis& rows = shape.window.rows;
@@ -102,27 +76,11 @@ void Unfold::fold(const CpuContext& context, int64_t group, int64_t images, cons
   });
 }
 
-bool is_filter_bound(const ConvShape& shape, DType dtype, int64_t most) {
-  // Below this a filter stays in the second cache, and reordering it is cheap.
-  constexpr int64_t kLargeFilter = 1 << 18;
-  const Unfold unfold{shape};
-  return dtype == DType::kF32 && shape.groups == 1 && shape.batch * unfold.positions() <= most &&
-         shape.filter().numel() >= kLargeFilter;
-}
-
 void copy_columns(const CpuContext& context, int64_t rows, int64_t columns, const float* from,
                   int64_t from_stride, float* to, int64_t to_stride) {
   for_rows(context, rows, rows_per_task(columns), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
       copy_floats(to + row * to_stride, from + row * from_stride, columns);
-  });
-}
-
-void transpose_into(const CpuContext& context, int64_t rows, int64_t columns, const float* from, float* to,
-                    int64_t to_stride) {
-  for_rows(context, rows, kBlock, [&](int64_t begin, int64_t end) {
-    for (int64_t j = 0; j < columns; ++j)
-      for (int64_t i = begin; i < end; ++i) to[j * to_stride + i] = from[i * columns + j];
   });
 }
 

@@ -5,7 +5,6 @@
 #include "backend/cpu/conv_desc.h"
 #include "backend/cpu/filter_layout.h"
 #include "backend/cpu/simd/simd.h"
-#include "backend/cpu/unfold.h"
 
 namespace lockstep::cpu {
 namespace {
@@ -110,7 +109,6 @@ std::string refuse(const Graph& graph, const Node& node) {
   const DType dtype = graph.type(node.inputs[0]).dtype;
   if (shape.batch == 0) return "the batch is empty";
   if (dtype == DType::kF16) return "f16 is not implemented";
-  if (is_filter_bound(shape, dtype, kFewPositionsGradFilter)) return "few positions under a large filter";
   return refuse_unless_fast([&] { return describe(shape, dtype).grad_filter(); });
 }
 

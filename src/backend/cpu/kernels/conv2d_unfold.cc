@@ -1,5 +1,5 @@
-// conv2d and its gradients as matrix products over unfolded windows: for every shape, and the faster way to
-// filter gradients of many channels over few pixels.
+// conv2d and its gradients as matrix products over unfolded windows: for every shape that the faster kernels
+// refuse.
 #include <algorithm>
 
 #include "backend/cpu/gemm.h"
@@ -51,16 +51,8 @@ class ConvUnfold : public Kernel {
 
 class ForwardUnfold : public ConvUnfold {
  public:
-  ForwardUnfold(const Graph& graph, const Node& node, const CpuContext& context)
-      : ConvUnfold(graph, node, context),
-        filter_bound_(is_filter_bound(shape(), DType::kF32, kFewPositions)) {}
-
-  int64_t workspace_bytes() const override {
-    return ConvUnfold::workspace_bytes() + (filter_bound_ ? 4 * most_rows() * shape().outputs : 0);
-  }
-
+  using ConvUnfold::ConvUnfold;
   void run(const KernelArgs& args) override {
-    if (filter_bound_) return run_transposed(args);
     auto* matrix = static_cast<float*>(args.workspace);
     float* dense = matrix + matrix_elements();
     const int64_t width = shape().outputs_per_group();
@@ -78,24 +70,6 @@ class ForwardUnfold : public ConvUnfold {
       }
     });
   }
-
- private:
-  // The product's transpose reads a large filter along its rows, which is how oneDNN packs it fastest.
-  void run_transposed(const KernelArgs& args) const {
-    auto* matrix = static_cast<float*>(args.workspace);
-    float* results = matrix + matrix_elements();
-    for_pieces([&](int64_t first, int64_t images) {
-      const int64_t rows = images * unfold_.positions();
-      unfold_.windows_transposed(
-          context_, 0, images, static_cast<const float*>(args.inputs[0]) + first * image_elements(), matrix);
-      gemm_f32(context_, {shape().outputs, rows, unfold_.columns(), false, false},
-               static_cast<const float*>(args.inputs[1]), matrix, 0.0f, results);
-      transpose_into(context_, shape().outputs, rows, results,
-                     static_cast<float*>(args.outputs[0]) + first * result_elements(), shape().outputs);
-    });
-  }
-
-  bool filter_bound_;
 };
 
 class GradInputUnfold : public ConvUnfold {

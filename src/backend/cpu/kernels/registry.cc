@@ -10,9 +10,9 @@ namespace lockstep::cpu {
   /* shapes */ X(constant) X(iota) X(broadcast) X(transpose) X(slice) X(split) X(concat) X(pad) \
   /* pointwise and fused */ X(pointwise) X(pointwise_exact) X(fused) X(fused_sum) \
   /* reductions */ X(sum) X(mean) X(max) X(max_grad) X(argmax) \
-  /* convolution */ X(conv2d) X(conv2d_unfold) X(conv2d_bf16_via_f32) \
-    X(conv2d_grad_input) X(conv2d_grad_input_unfold) X(conv2d_grad_input_bf16_via_f32) \
-    X(conv2d_grad_filter) X(conv2d_grad_filter_unfold) X(conv2d_grad_filter_bf16_via_f32) \
+  /* convolution */ X(conv2d_direct) X(conv2d) X(conv2d_unfold) X(conv2d_bf16_via_f32) \
+    X(conv2d_grad_input_direct) X(conv2d_grad_input) X(conv2d_grad_input_unfold) X(conv2d_grad_input_bf16_via_f32) \
+    X(conv2d_grad_filter_direct) X(conv2d_grad_filter) X(conv2d_grad_filter_unfold) X(conv2d_grad_filter_bf16_via_f32) \
     X(max_pool2d) X(max_pool2d_bf16_via_f32) X(max_pool2d_grad) X(max_pool2d_grad_bf16_via_f32) \
     X(avg_pool2d) X(avg_pool2d_bf16_via_f32) X(avg_pool2d_grad) X(avg_pool2d_grad_bf16_via_f32) \
   /* losses */ X(cross_entropy) X(cross_entropy_grad) X(bce_with_logits) X(bce_with_logits_grad) X(mse) X(softmax) X(softmax_grad) X(log_softmax) X(log_softmax_grad) \

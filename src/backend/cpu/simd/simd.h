@@ -4,6 +4,7 @@
 #include "backend/cpu/simd/adafactor_loops.h"
 #include "backend/cpu/simd/attention_loops.h"
 #include "backend/cpu/simd/channel_loops.h"
+#include "backend/cpu/simd/direct_conv_loops.h"
 #include "backend/cpu/simd/dropout_loops.h"
 #include "backend/cpu/simd/embedding_loops.h"
 #include "backend/cpu/simd/lamb_loops.h"
@@ -34,6 +35,7 @@ struct Simd {
   const Norm2Loops& norm2;
   const EmbeddingLoops& embedding;
   const PoolLoops& pool;
+  const DirectConvLoops& direct_conv;
 };
 
 const Simd& simd_for(Isa isa);
