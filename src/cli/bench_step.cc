@@ -128,6 +128,7 @@ void run(const BenchOptions& options) {
   const int64_t peak = peak_resident_bytes();
   const double floor_ms = options.floor ? gemm_floor_milliseconds(train.backward().graph(), *backend) : 0.0;
 
+  const MemoryReport& memory = train.backward().plan().memory;
   nlohmann::json report = {{"model", options.model.model},
                            {"threads", options.threads},
                            {"architecture", backend->architecture()},
@@ -141,8 +142,8 @@ void run(const BenchOptions& options) {
                            {"peak_rss_bytes", peak},
                            {"used_bytes", used},
                            {"planned_peak_bytes", train.planned_bytes()},
-                           {"arena_bytes", train.backward().plan().memory.arena_peak},
-                           {"arena_lower_bound_bytes", train.backward().plan().memory.arena_lower_bound},
+                           {"packed_bytes", memory.arena_peak + memory.region_bytes},
+                           {"packed_lower_bound_bytes", memory.packed_lower_bound},
                            {"loss_first", first.loss},
                            {"loss_last", last.loss},
                            {"weights_sha256", train.weights_sha256()}};

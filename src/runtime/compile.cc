@@ -5,10 +5,10 @@
 namespace lockstep {
 
 std::unique_ptr<Executable> compile(const Graph& graph, Backend& backend, const PassOptions& options,
-                                    CompileReport* report) {
+                                    const Region& region, CompileReport* report) {
   Graph lowered = run_passes(graph, options, report != nullptr ? &report->passes : nullptr);
   const auto start = std::chrono::steady_clock::now();
-  auto executable = std::make_unique<Executable>(make_plan(std::move(lowered), backend), backend);
+  auto executable = std::make_unique<Executable>(make_plan(std::move(lowered), backend, region), backend);
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
   if (report != nullptr) report->plan_milliseconds = elapsed.count();
   return executable;

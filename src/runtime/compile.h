@@ -14,6 +14,6 @@ struct CompileReport {
 };
 
 std::unique_ptr<Executable> compile(const Graph& graph, Backend& backend, const PassOptions& options = {},
-                                    CompileReport* report = nullptr);
+                                    const Region& region = {}, CompileReport* report = nullptr);
 
 }  // namespace lockstep

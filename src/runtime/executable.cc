@@ -22,7 +22,14 @@ void Executable::bind(std::string_view input, void* data) {
   resolved_ = false;
 }
 
+void Executable::bind_region(void* data) {
+  if (region_ == data) return;
+  region_ = data;
+  resolved_ = false;
+}
+
 void* Executable::address(const Location& location) const {
+  if (location.input == Location::kRegion) return static_cast<char*>(region_) + location.offset;
   if (location.input >= 0) return bound_[static_cast<size_t>(location.input)];
   return static_cast<char*>(arena_->data()) + location.offset;
 }
@@ -33,7 +40,8 @@ void* Executable::output(size_t index) const {
 
 void Executable::resolve() {
   for (const GraphInput& input : graph().inputs()) {
-    const bool bound = bound_[static_cast<size_t>(graph().output_index(input.value))] != nullptr;
+    const bool in_region = plan_.locations[static_cast<size_t>(input.value.id)].input == Location::kRegion;
+    const bool bound = in_region ? region_ != nullptr : bound_[static_cast<size_t>(graph().output_index(input.value))] != nullptr;
     LOCKSTEP_CHECK(bound || graph().type(input.value).bytes() == 0, "input {} of {} is not bound",
                    graph().name(input.value), graph().name());
   }

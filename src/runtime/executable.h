@@ -28,6 +28,8 @@ class Executable {
 
   // The buffer of a graph input, of the input's size, on the device. It must outlive run().
   void bind(std::string_view input, void* data);
+  // The buffer of the plan's shared region; the inputs that lie in it need no binding of their own.
+  void bind_region(void* data);
   // Where an output is after run(); valid until the next run().
   void* output(size_t index) const;
   // Throws InternalError when an input is not bound.
@@ -54,6 +56,7 @@ class Executable {
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Buffer> arena_;
   std::vector<void*> bound_;
+  void* region_ = nullptr;
   std::vector<Step> steps_;
   bool resolved_ = false;
   bool profiling_ = false;

@@ -16,35 +16,62 @@ int64_t aligned(int64_t bytes, int64_t alignment) { return (bytes + alignment - 
 bool overlap(const LiveInterval& a, const LiveInterval& b) { return a.first <= b.last && b.first <= a.last; }
 
 // Places intervals in the given order, each at the tightest gap left between those alive at the same time.
-Packing place(const std::vector<LiveInterval>& intervals, const std::vector<size_t>& order, int64_t alignment) {
-  Packing packing;
-  packing.offsets.assign(intervals.size(), 0);
-  std::vector<size_t> placed;  // sorted by offset
-  for (const size_t index : order) {
-    const LiveInterval& interval = intervals[index];
-    const int64_t bytes = aligned(interval.bytes, alignment);
-    if (bytes == 0) continue;
+class Placer {
+ public:
+  Placer(const std::vector<LiveInterval>& intervals, int64_t alignment, int64_t border)
+      : intervals_(intervals), alignment_(alignment), border_(border) {
+    packing_.offsets.assign(intervals.size(), 0);
+  }
+
+  Packing run(const std::vector<size_t>& order) && {
+    packing_.peak = border_;
+    for (size_t i = 0; i < intervals_.size(); ++i)
+      if (intervals_[i].fixed_offset >= 0) put(i, intervals_[i].fixed_offset);
+    for (const size_t i : order)
+      if (intervals_[i].fixed_offset < 0 && intervals_[i].bytes > 0) put(i, best_offset(i));
+    return std::move(packing_);
+  }
+
+ private:
+  int64_t size_of(size_t i) const { return aligned(intervals_[i].bytes, alignment_); }
+
+  int64_t best_offset(size_t index) const {
+    const int64_t bytes = size_of(index);
     int64_t best = -1;
     int64_t best_gap = std::numeric_limits<int64_t>::max();
     int64_t end = 0;
-    for (const size_t other : placed) {
-      if (!overlap(interval, intervals[other])) continue;
-      const int64_t gap = packing.offsets[other] - end;
-      if (gap >= bytes && gap < best_gap) {
-        best = end;
-        best_gap = gap;
-      }
-      end = std::max(end, packing.offsets[other] + aligned(intervals[other].bytes, alignment));
+    // The gap [begin, until) takes the interval at its start, or at the border when it would cross it.
+    const auto consider = [&](int64_t begin, int64_t until) {
+      if (begin < border_ && begin + bytes > border_) begin = border_;
+      if (until - begin < bytes || until - begin >= best_gap) return;
+      best = begin;
+      best_gap = until - begin;
+    };
+    for (const size_t other : placed_) {
+      if (!overlap(intervals_[index], intervals_[other])) continue;
+      consider(end, packing_.offsets[other]);
+      end = std::max(end, packing_.offsets[other] + size_of(other));
     }
-    packing.offsets[index] = best >= 0 ? best : end;
-    packing.peak = std::max(packing.peak, packing.offsets[index] + bytes);
-    const auto position = std::upper_bound(placed.begin(), placed.end(), index, [&](size_t a, size_t b) {
-      return packing.offsets[a] < packing.offsets[b];
-    });
-    placed.insert(position, index);
+    // Free bytes below the border cost nothing; beyond it the arena grows.
+    if (best < 0) consider(end, std::numeric_limits<int64_t>::max() / 2);
+    return best;
   }
-  return packing;
-}
+
+  void put(size_t index, int64_t offset) {
+    packing_.offsets[index] = offset;
+    packing_.peak = std::max(packing_.peak, offset + size_of(index));
+    const auto position = std::upper_bound(placed_.begin(), placed_.end(), index, [&](size_t a, size_t b) {
+      return packing_.offsets[a] < packing_.offsets[b];
+    });
+    placed_.insert(position, index);
+  }
+
+  const std::vector<LiveInterval>& intervals_;
+  int64_t alignment_;
+  int64_t border_;
+  Packing packing_;
+  std::vector<size_t> placed_;  // sorted by offset
+};
 
 }  // namespace
 
@@ -68,7 +95,7 @@ int64_t live_lower_bound(const std::vector<LiveInterval>& intervals, int64_t ali
   return peak;
 }
 
-Packing pack_intervals(const std::vector<LiveInterval>& intervals, int64_t alignment) {
+Packing pack_intervals(const std::vector<LiveInterval>& intervals, int64_t alignment, int64_t border) {
   const auto length = [&](size_t i) { return static_cast<int64_t>(intervals[i].last) - intervals[i].first + 1; };
   struct Order {
     const char* name;
@@ -79,14 +106,14 @@ Packing pack_intervals(const std::vector<LiveInterval>& intervals, int64_t align
       Order{"lifetime", [&](size_t i) { return static_cast<double>(length(i)); }},
       Order{"area", [&](size_t i) { return static_cast<double>(intervals[i].bytes) * static_cast<double>(length(i)); }},
       Order{"time", [&](size_t i) { return -static_cast<double>(intervals[i].first); }}};
-  const int64_t lower_bound = live_lower_bound(intervals, alignment);
+  const int64_t lower_bound = std::max(border, live_lower_bound(intervals, alignment));
   Packing best;
   best.peak = -1;
   for (const Order& order : orders) {
     std::vector<size_t> indices(intervals.size());
     std::iota(indices.begin(), indices.end(), size_t{0});
     std::stable_sort(indices.begin(), indices.end(), [&](size_t a, size_t b) { return order.key(a) > order.key(b); });
-    Packing packing = place(intervals, indices, alignment);
+    Packing packing = Placer(intervals, alignment, border).run(indices);
     if (best.peak < 0 || packing.peak < best.peak) {
       best = std::move(packing);
       best.order = order.name;

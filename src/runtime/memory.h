@@ -22,6 +22,7 @@ struct LiveInterval {
   int32_t first = 0;
   int32_t last = 0;
   MemoryCategory category = MemoryCategory::kScratch;
+  int64_t fixed_offset = -1;  // >= 0: must lie there
 };
 
 struct Packing {
@@ -31,8 +32,9 @@ struct Packing {
   std::string order;  // which order of placement won
 };
 
-// Offsets are multiples of alignment. Intervals of zero bytes get offset 0.
-Packing pack_intervals(const std::vector<LiveInterval>& intervals, int64_t alignment);
+// Offsets are multiples of alignment. Intervals of zero bytes get offset 0. No interval crosses `border`: bytes below it
+// and bytes above may belong to different buffers.
+Packing pack_intervals(const std::vector<LiveInterval>& intervals, int64_t alignment, int64_t border = 0);
 int64_t live_lower_bound(const std::vector<LiveInterval>& intervals, int64_t alignment);
 
 }  // namespace lockstep

@@ -13,9 +13,19 @@ namespace {
 // Groups values into buffers (views and in-place results join their operand's), then packs the buffers.
 class Layout {
  public:
-  Layout(const Graph& graph, const std::vector<std::unique_ptr<Kernel>>& kernels, int64_t alignment)
-      : graph_(graph), kernels_(kernels), alignment_(alignment), parent_(static_cast<size_t>(graph.value_count())) {
+  Layout(const Graph& graph, const std::vector<std::unique_ptr<Kernel>>& kernels, int64_t alignment, const Region& region)
+      : graph_(graph),
+        kernels_(kernels),
+        alignment_(alignment),
+        region_(region),
+        parent_(static_cast<size_t>(graph.value_count())),
+        region_offset_(static_cast<size_t>(graph.value_count()), -1) {
     std::iota(parent_.begin(), parent_.end(), 0);
+    for (const Region::Entry& entry : region.entries) {
+      const Value input = graph.find(entry.input);
+      LOCKSTEP_CHECK(input.valid() && graph.producer(input) < 0, "region entry {} is no input", entry.input);
+      region_offset_[static_cast<size_t>(input.id)] = entry.offset;
+    }
   }
 
   void run(Plan& plan) {
@@ -119,37 +129,84 @@ class Layout {
 
   void pack(Plan& plan) {
     std::vector<LiveInterval> intervals;
-    std::vector<int32_t> interval_of(parent_.size(), -1);
+    interval_of_.assign(parent_.size(), -1);
     for (int32_t n = 0; n < end_step(); ++n)
-      for (const Value output : node(n).outputs) {
-        const int32_t buffer = root(output);
-        if (is_external(buffer)) continue;
-        int32_t& index = interval_of[static_cast<size_t>(buffer)];
-        if (index < 0) {
-          index = static_cast<int32_t>(intervals.size());
-          intervals.push_back({0, n, n, MemoryCategory::kScratch});
-        }
-        LiveInterval& interval = intervals[static_cast<size_t>(index)];
-        interval.bytes = std::max(interval.bytes, graph_.type(output).bytes());
-        interval.last = std::min(end_step() - 1, std::max({interval.last, n, buffer_last_use(buffer)}));
-      }
+      for (const Value output : node(n).outputs) extend(intervals, root(output), n, graph_.type(output).bytes());
+    add_region_intervals(intervals);
     mark_saved_activations(intervals);
     const size_t workspaces = intervals.size();
-    for (int32_t n = 0; n < end_step(); ++n)
-      intervals.push_back({kernels_[static_cast<size_t>(n)] ? kernels_[static_cast<size_t>(n)]->workspace_bytes() : 0, n, n,
-                           MemoryCategory::kWorkspace});
-
-    const Packing packing = pack_intervals(intervals, alignment_);
+    for (int32_t n = 0; n < end_step(); ++n) {
+      const auto& kernel = kernels_[static_cast<size_t>(n)];
+      intervals.push_back({kernel ? kernel->workspace_bytes() : 0, n, n, MemoryCategory::kWorkspace, -1});
+    }
+    const Packing packing = pack_intervals(intervals, alignment_, region_.bytes);
     plan.locations.resize(parent_.size());
     for (int32_t id = 0; id < static_cast<int32_t>(parent_.size()); ++id) {
       const int32_t buffer = root(Value{id});
-      if (is_external(buffer))
-        plan.locations[static_cast<size_t>(id)] = {graph_.output_index(Value{buffer}), 0};
-      else
-        plan.locations[static_cast<size_t>(id)] = {-1, packing.offsets[static_cast<size_t>(interval_of[static_cast<size_t>(buffer)])]};
+      const int32_t interval = interval_of_[static_cast<size_t>(buffer)];
+      plan.locations[static_cast<size_t>(id)] = interval >= 0
+                                                    ? location(packing.offsets[static_cast<size_t>(interval)])
+                                                    : Location{graph_.output_index(Value{buffer}), 0};
     }
-    for (size_t n = 0; n < plan.steps.size(); ++n) plan.steps[n].workspace = {-1, packing.offsets[workspaces + n]};
+    for (size_t n = 0; n < plan.steps.size(); ++n) plan.steps[n].workspace = location(packing.offsets[workspaces + n]);
     report(plan, intervals, packing);
+  }
+
+  Location location(int64_t offset) const {
+    if (offset < region_.bytes) return {Location::kRegion, offset};
+    return {Location::kArena, offset - region_.bytes};
+  }
+
+  bool in_region(int32_t buffer) const { return region_offset_[static_cast<size_t>(buffer)] >= 0; }
+
+  // Makes the interval of a buffer cover step n.
+  void extend(std::vector<LiveInterval>& intervals, int32_t buffer, int32_t n, int64_t bytes) {
+    if (is_external(buffer) && !in_region(buffer)) return;
+    int32_t& index = interval_of_[static_cast<size_t>(buffer)];
+    if (index < 0) {
+      index = static_cast<int32_t>(intervals.size());
+      intervals.push_back({0, n, n, MemoryCategory::kScratch, -1});
+    }
+    LiveInterval& interval = intervals[static_cast<size_t>(index)];
+    interval.bytes = std::max(interval.bytes, bytes);
+    interval.last = std::min(end_step() - 1, std::max({interval.last, n, last_use_[static_cast<size_t>(buffer)]}));
+  }
+
+  // A region entry lives from its first write to the end; one that is read before it is written holds values of the
+  // caller's and lives throughout.
+  void add_region_intervals(std::vector<LiveInterval>& intervals) {
+    for (const GraphInput& input : graph_.inputs()) {
+      const int32_t id = input.value.id;
+      if (!in_region(id)) continue;
+      extend(intervals, id, std::max(0, end_step() - 1), graph_.type(input.value).bytes());
+      LiveInterval& interval = intervals[static_cast<size_t>(interval_of_[static_cast<size_t>(id)])];
+      interval.fixed_offset = region_offset_[static_cast<size_t>(id)];
+      interval.last = std::max(0, end_step() - 1);
+      interval.category = MemoryCategory::kGradients;
+      if (first_read(input.value) <= interval.first) interval.first = 0;
+    }
+    add_region_gaps(intervals);
+  }
+
+  // The padding between entries holds zeros that norms and updates run over; nobody may use it.
+  void add_region_gaps(std::vector<LiveInterval>& intervals) const {
+    std::vector<std::pair<int64_t, int64_t>> used;  // [begin, end)
+    for (const Region::Entry& entry : region_.entries)
+      used.emplace_back(entry.offset, entry.offset + graph_.type(graph_.find(entry.input)).bytes());
+    used.emplace_back(region_.bytes, region_.bytes);
+    std::sort(used.begin(), used.end());
+    int64_t end = 0;
+    for (const auto& [begin, stop] : used) {
+      if (begin > end) intervals.push_back({begin - end, 0, std::max(0, end_step() - 1), MemoryCategory::kGradients, end});
+      end = stop;
+    }
+  }
+
+  int32_t first_read(Value input) const {
+    for (int32_t n = 0; n < end_step(); ++n)
+      for (const Value operand : node(n).inputs)
+        if (operand == input) return n;
+    return end_step();
   }
 
   // Written before the loss and read after it: what backward saved.
@@ -157,13 +214,15 @@ class Layout {
     if (graph_.outputs().empty()) return;
     const int32_t loss = graph_.producer(graph_.outputs()[0].value);
     for (LiveInterval& interval : intervals)
-      if (interval.first < loss && interval.last > loss) interval.category = MemoryCategory::kActivations;
+      if (interval.fixed_offset < 0 && interval.first < loss && interval.last > loss)
+        interval.category = MemoryCategory::kActivations;
   }
 
   void report(Plan& plan, const std::vector<LiveInterval>& intervals, const Packing& packing) const {
     MemoryReport& memory = plan.memory;
-    memory.arena_peak = packing.peak;
-    memory.arena_lower_bound = packing.lower_bound;
+    memory.arena_peak = packing.peak - region_.bytes;
+    memory.region_bytes = region_.bytes;
+    memory.packed_lower_bound = packing.lower_bound;
     memory.order = packing.order;
     int64_t fullest = -1;
     std::vector<int64_t> live(static_cast<size_t>(end_step()) + 1, 0);
@@ -178,6 +237,7 @@ class Layout {
       if (interval.first <= memory.peak_step && memory.peak_step <= interval.last)
         memory.at_peak[static_cast<size_t>(interval.category)] += interval.bytes;
     for (const GraphInput& input : graph_.inputs()) {
+      if (in_region(input.value.id)) continue;
       const int64_t bytes = graph_.type(input.value).bytes();
       const MemoryCategory category = input.role == Role::kParam  ? MemoryCategory::kParameters
                                       : input.role == Role::kGrad ? MemoryCategory::kGradients
@@ -191,8 +251,11 @@ class Layout {
   const Graph& graph_;
   const std::vector<std::unique_ptr<Kernel>>& kernels_;
   int64_t alignment_;
+  const Region& region_;
   std::vector<int32_t> parent_;
   std::vector<int32_t> last_use_;
+  std::vector<int64_t> region_offset_;  // per value: of an input that lies in the region, else -1
+  std::vector<int32_t> interval_of_;    // per buffer
 };
 
 [[noreturn]] void no_kernel(const Graph& graph, const Node& node, const Backend& backend, const KernelChoice& choice) {
@@ -204,7 +267,7 @@ class Layout {
 
 }  // namespace
 
-Plan make_plan(Graph graph, Backend& backend) {
+Plan make_plan(Graph graph, Backend& backend, const Region& region) {
   Plan plan{std::move(graph), {}, {}, {}, {}, {}};
   for (size_t n = 0; n < plan.graph.nodes().size(); ++n) {
     const Node& node = plan.graph.nodes()[n];
@@ -219,7 +282,7 @@ Plan make_plan(Graph graph, Backend& backend) {
     plan.steps.push_back(std::move(step));
     plan.kernels.push_back(std::move(choice.kernel));
   }
-  Layout(plan.graph, plan.kernels, backend.alignment()).run(plan);
+  Layout(plan.graph, plan.kernels, backend.alignment(), region).run(plan);
   return plan;
 }
 

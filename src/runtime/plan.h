@@ -11,10 +11,24 @@
 
 namespace lockstep {
 
-// Where a value lives: in the arena at an offset, or in the buffer of a graph input.
+// Where a value lives: in the arena, in the shared region, or in the buffer of a graph input.
 struct Location {
-  int32_t input = -1;  // index of the graph input, or -1 for the arena
+  static constexpr int32_t kArena = -1;
+  static constexpr int32_t kRegion = -2;
+  int32_t input = kArena;  // index of the graph input, or one of the above
   int64_t offset = 0;
+};
+
+// A flat buffer of the caller's that holds some graph inputs at fixed places (gradients). Its bytes are free until the
+// graph writes them, so whatever dies before that may lie there: activations use the gradient buffer until backward
+// fills it.
+struct Region {
+  struct Entry {
+    std::string input;
+    int64_t offset = 0;  // in bytes
+  };
+  std::vector<Entry> entries;
+  int64_t bytes = 0;
 };
 
 struct PlanStep {
@@ -25,9 +39,10 @@ struct PlanStep {
 };
 
 struct MemoryReport {
-  int64_t arena_peak = 0;
-  int64_t arena_lower_bound = 0;
-  int64_t external = 0;  // graph inputs: parameters, gradients, state, data
+  int64_t arena_peak = 0;         // bytes of the arena
+  int64_t region_bytes = 0;       // bytes of the shared region
+  int64_t packed_lower_bound = 0;  // the most bytes alive at once in arena and region together
+  int64_t external = 0;           // other graph inputs: parameters, state, data
   std::string order;
   std::array<int64_t, kMemoryCategories> at_peak{};  // bytes alive at the fullest step, by category
   int32_t peak_step = 0;
@@ -48,7 +63,7 @@ struct Plan {
 };
 
 // Throws UserError when no kernel takes a node, with every refusal.
-Plan make_plan(Graph graph, Backend& backend);
+Plan make_plan(Graph graph, Backend& backend, const Region& region = {});
 
 std::string memory_table(const Plan& plan);
 std::string kernel_table(const Plan& plan);  // --explain kernels

@@ -51,6 +51,13 @@ std::vector<Executable*> TrainStep::executables() const {
   return all;
 }
 
+Region TrainStep::gradient_region() const {
+  Region region;
+  region.bytes = layout_.numel() * kFloat;
+  for (const FlatEntry& entry : layout_.entries()) region.entries.push_back({grad_name(entry.name), entry.offset * kFloat});
+  return region;
+}
+
 void TrainStep::compile_all(const Model& model) {
   const Graph differentiated = differentiate(model.graph);
   // The layout and the set of tables follow from the model alone, whatever other passes do.
@@ -59,10 +66,10 @@ void TrainStep::compile_all(const Model& model) {
   if (row_gradients) tables_ = row_tables(differentiated);
   layout_ = backward_order_layout(row_gradients ? make_row_gradients(differentiated, {}) : differentiated);
   PassOptions passes = options_.passes;
-  backward_ = compile(model.graph, backend_, passes);
+  backward_ = compile(model.graph, backend_, passes, gradient_region());
   if (options_.microbatches > options_.leaves) {
     passes.accumulate_gradients = true;
-    backward_accumulate_ = compile(model.graph, backend_, passes);
+    backward_accumulate_ = compile(model.graph, backend_, passes, gradient_region());
   }
   passes.disabled.emplace_back("autodiff");
   std::vector<RowTable> merged = tables_;
@@ -119,8 +126,7 @@ void TrainStep::set_input(std::string_view name, const void* host, int64_t bytes
 }
 
 void TrainStep::bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists) {
-  auto* dense = static_cast<char*>(slot.dense->data());
-  for (const FlatEntry& entry : layout_.entries()) executable.bind(grad_name(entry.name), dense + entry.offset * kFloat);
+  executable.bind_region(slot.dense->data());
   for (size_t i = 0; i < tables_.size(); ++i) {
     executable.bind(grad_ids_name(tables_[i].name), lists[i].ids->data());
     executable.bind(grad_rows_name(tables_[i].name), lists[i].rows->data());

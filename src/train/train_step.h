@@ -74,6 +74,7 @@ class TrainStep {
   void run_backward(int64_t slot, bool accumulate);
   void run_update(StepResult& result);
   std::vector<Executable*> executables() const;
+  Region gradient_region() const;
   void bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists);
   void* allocate(int64_t bytes);
   const Param& find_param(std::string_view name) const;
