@@ -13,12 +13,15 @@ Shape::Shape(std::span<const int64_t> extents) {
   if (extents.size() > kMaxRank)
     throw UserError("a shape has {} axes; at most {} are supported", extents.size(), static_cast<int>(kMaxRank));
   rank_ = static_cast<int>(extents.size());
+  // Extents of zero are left out, so that a product of some axes cannot overflow either.
+  int64_t elements = 1;
   for (size_t axis = 0; axis < extents.size(); ++axis) {
     const int64_t extent = extents[axis];
     if (extent < 0) throw UserError("axis {} of a shape is {}; extents cannot be negative", axis, extent);
     extents_[axis] = extent;
-    if (extent != 0 && numel_ > kMaxElements / extent)
+    if (extent != 0 && elements > kMaxElements / extent)
       throw UserError("shape [{}] has more than 2^46 elements; make it smaller", fmt::join(extents, ","));
+    if (extent != 0) elements *= extent;
     numel_ *= extent;
   }
 }

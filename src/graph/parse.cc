@@ -124,12 +124,21 @@ class Parser {
         value = parse_operand(graph);
         if (graph.producer(target) >= 0)
           lexer_.fail_at(start, fmt::format("{} is not an input of the graph and cannot be written", graph.name(target)));
+        check_update(graph, start, target, value);
         graph.add_update(target, value);
       } else {
         graph.add_output(value);
       }
       if (!lexer_.at("}")) lexer_.expect(",");
     }
+  }
+
+  void check_update(const Graph& graph, const Token& start, Value target, Value value) {
+    if (graph.type(target) != graph.type(value))
+      lexer_.fail_at(start, fmt::format("{} is {} and cannot be written with {}, which is {}", graph.name(target),
+                                        to_string(graph.type(target)), graph.name(value), to_string(graph.type(value))));
+    for (const GraphOutput& output : graph.outputs())
+      if (output.target == target) lexer_.fail_at(start, fmt::format("{} is written twice", graph.name(target)));
   }
 
   // Runs something that may throw a UserError about the graph and adds the place in the text to its message.

@@ -18,9 +18,10 @@ std::string names(const Graph& graph, const std::vector<Value>& values) {
 std::string attribute_text(const OpDef& op, const Attributes& attributes) {
   std::string out;
   for (const AttributeDef& def : op.attributes) {
-    const Attribute& value = *attributes.find(def.name);
-    if (!def.required && value == def.default_value) continue;
-    out += fmt::format("{}{}={}", out.empty() ? "" : ", ", def.name, to_string(value));
+    const std::string text = to_string(*attributes.find(def.name));
+    // Compared as text: -0.0 equals a default of 0.0 but is another number.
+    if (!def.required && text == to_string(def.default_value)) continue;
+    out += fmt::format("{}{}={}", out.empty() ? "" : ", ", def.name, text);
   }
   return out.empty() ? "" : " {" + out + "}";
 }
