@@ -51,6 +51,14 @@ bool listed(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// Passes make ops that only later passes and backends know; a text may name them too early.
+void check_stage(const Graph& graph, Stage stage) {
+  for (const Node& node : graph.nodes())
+    if (node.op->stage > stage)
+      throw UserError("graph {}: {} is made by passes, for graphs that are {}; this one is {}", graph.name(),
+                      node.op->name, name_of(node.op->stage), name_of(stage));
+}
+
 }  // namespace
 
 std::string_view name_of(Recompute policy) {
@@ -82,6 +90,7 @@ Graph run_passes(const Graph& graph, const PassOptions& options, std::vector<Pas
   Graph current = graph;
   // Without autodiff, the graph is for inference or was differentiated before.
   Stage stage = listed(options.disabled, "autodiff") ? Stage::kDifferentiated : Stage::kImported;
+  check_stage(graph, stage);
   for (const Pass& pass : kPasses) {
     if (listed(options.disabled, pass.name)) continue;
     const auto start = std::chrono::steady_clock::now();
