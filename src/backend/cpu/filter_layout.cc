@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace lockstep::cpu {
 namespace {
 
@@ -49,8 +51,11 @@ FilterLayout::FilterLayout(const dnnl::memory::desc& plain, const dnnl::memory::
   from_part_bytes_ = static_cast<int64_t>((pack ? plain : packed).get_size()) / parts_;
   to_part_bytes_ = static_cast<int64_t>((pack ? packed : plain).get_size()) / parts_;
   onednn::make_single_threaded([&] {
-    reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(onednn::engine(), from_, onednn::engine(), to_,
-                                                           onednn::caller_scratch()));
+    const dnnl::reorder::primitive_desc desc(onednn::engine(), from_, onednn::engine(), to_,
+                                             onednn::caller_scratch());
+    LOCKSTEP_CHECK(desc.scratchpad_desc().get_size() == 0, "{} asks for scratch memory",
+                   desc.impl_info_str());
+    reorder_ = dnnl::reorder(desc);
   });
 }
 
