@@ -123,6 +123,11 @@ struct OpDef {
   double (*scalar)(std::span<const double> arguments, const Attributes&) = nullptr;
   std::vector<ShardingSignature> (*sharding)(const Graph&, const Node&) = nullptr;
   Cost (*cost)(const Graph&, const Node&) = nullptr;  // null: no flops, every operand and result touched once
+  // Collectives are split in two before they are scheduled: the op that begins a transfer and the op that waits for it.
+  std::string_view start = {};  // of a whole collective: what begins it
+  std::string_view done = {};   // of a whole collective and of its start: what waits for it
+  bool is_start() const { return start.empty() && !done.empty(); }
+  bool is_done() const { return traits.collective && done.empty(); }
   // Every kernel of the op must allow result `output` to share the buffer of operand `input`.
   std::vector<InplacePair> inplace = {};
 

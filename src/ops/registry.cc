@@ -21,7 +21,10 @@ namespace lockstep {
   /* random */ X(dropout) \
   /* optimizers */ X(global_norm) X(sgd) X(adam) X(adamw) X(lion) X(lamb) X(adafactor) X(row_gradient) X(adamw_catch_up) X(adamw_rows) \
   /* markers */ X(checkpoint) \
-  /* collectives */
+  /* collectives */ X(all_reduce) X(all_reduce_start) X(all_reduce_done) X(all_gather) X(all_gather_start) X(all_gather_done) \
+    X(reduce_scatter) X(reduce_scatter_start) X(reduce_scatter_done) X(all_to_all) X(all_to_all_start) X(all_to_all_done) \
+    X(broadcast_from) X(broadcast_from_start) X(broadcast_from_done) X(reduce_to) X(reduce_to_start) X(reduce_to_done) \
+    X(send) X(send_start) X(send_done) X(recv) X(recv_start) X(recv_done)
 // clang-format on
 
 #define DECLARE(name) OpDef name##_op();

@@ -1,6 +1,7 @@
 #include "passes/list_scheduler.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -11,19 +12,27 @@
 namespace lockstep {
 namespace {
 
-bool ends_collective(const Node& node) {
-  return node.op->traits.collective && node.op->name.ends_with("_done");
-}
+bool ends_collective(const Node& node) { return node.op->is_done(); }
 bool starts_collective(const Node& node) { return node.op->traits.collective && !ends_collective(node); }
 
 bool is_lazy(const Graph& graph, const Node& node) {
+  if (starts_collective(node)) return false;
   return node.op->traits.view || node.inputs.empty() || ends_collective(node) || is_recomputed(graph, node);
 }
 
 }  // namespace
 
 ListScheduler::ListScheduler(const Graph& graph) : graph_(graph), buffers_(view_origins(graph)) {
-  for (const Node& n : graph.nodes()) lazy_.push_back(is_lazy(graph, n));
+  std::map<std::string, int32_t> last_done;  // per group
+  for (const Node& n : graph.nodes()) {
+    lazy_.push_back(is_lazy(graph, n));
+    previous_done_.push_back(-1);
+    if (!ends_collective(n)) continue;
+    const Node& start = node(graph.producer(n.inputs[0]));
+    const auto [last, is_first] = last_done.try_emplace(start.attributes.text("group"), -1);
+    previous_done_.back() = last->second;
+    last->second = static_cast<int32_t>(lazy_.size()) - 1;
+  }
 }
 
 // A node waits for the nodes that are not lazy among those it reads, directly or through lazy ones.
@@ -90,6 +99,10 @@ std::vector<int32_t> ListScheduler::pulled(int32_t n) const {
       if (producer >= 0 && !done_[static_cast<size_t>(producer)] && found.insert(producer).second)
         open.push_back(producer);
     }
+    // The transfers of a group end in the order in which they began.
+    const int32_t earlier = previous_done_[static_cast<size_t>(reader)];
+    if (earlier >= 0 && !done_[static_cast<size_t>(earlier)] && found.insert(earlier).second)
+      open.push_back(earlier);
   }
   return {found.begin(), found.end()};
 }
@@ -111,6 +124,11 @@ int64_t ListScheduler::growth(int32_t n) {
   return taken - freed;
 }
 
+bool ListScheduler::waits(int32_t n) const {
+  const std::vector<int32_t> nodes = pulled(n);
+  return std::any_of(nodes.begin(), nodes.end(), [&](int32_t m) { return ends_collective(node(m)); });
+}
+
 int32_t ListScheduler::choose(ScheduleRule rule) {
   for (const int32_t n : ready_)
     if (starts_collective(node(n))) return n;
@@ -119,7 +137,8 @@ int32_t ListScheduler::choose(ScheduleRule rule) {
   bool found = false;
   for (const int32_t n : ready_) {
     const int64_t change = growth(n);
-    if (rule == ScheduleRule::kEager && change > 0) continue;
+    // What would wait for a transfer keeps its place, however many bytes it frees.
+    if (rule == ScheduleRule::kEager && (change > 0 || waits(n))) continue;
     if (!found || change < least) {
       best = n;
       least = change;

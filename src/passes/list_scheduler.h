@@ -25,6 +25,8 @@ class ListScheduler {
   std::vector<int32_t> pulled(int32_t n) const;
   // Bytes taken minus bytes freed by running n and what it pulls.
   int64_t growth(int32_t n);
+  // Whether n needs the end of a collective that has not run.
+  bool waits(int32_t n) const;
   int32_t choose(ScheduleRule rule);
 
   const Node& node(int32_t n) const { return graph_.nodes()[static_cast<size_t>(n)]; }
@@ -33,6 +35,7 @@ class ListScheduler {
   const Graph& graph_;
   std::vector<Value> buffers_;
   std::vector<bool> lazy_;
+  std::vector<int32_t> previous_done_;  // per end of a collective: the end before it in its group, or -1
   std::vector<std::vector<int32_t>> dependents_;  // per node that is not lazy: those that wait for it
   std::vector<int32_t> waits_for_;                // per node: how many it still waits for
   std::vector<bool> done_;

@@ -16,6 +16,7 @@
 #include "passes/recompute.h"
 #include "passes/schedule.h"
 #include "passes/simplify.h"
+#include "passes/split_collectives.h"
 
 namespace lockstep {
 namespace {
@@ -44,6 +45,8 @@ constexpr std::array kPasses = {
     Pass{"fuse", "runs pointwise ops in one sweep", Stage::kFused, false, fuse},
     Pass{"recompute", "runs parts of forward again to keep less for backward", Stage::kFused, false,
          recompute},
+    Pass{"split_collectives", "collectives become a start and a done", Stage::kScheduled, false,
+         split_collectives},
     Pass{"schedule", "orders the nodes for the fewest live bytes", Stage::kScheduled, false, schedule},
 };
 

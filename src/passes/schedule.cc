@@ -1,5 +1,7 @@
 #include "passes/schedule.h"
 
+#include <algorithm>
+
 #include "graph/op_def.h"
 #include "graph/rewriter.h"
 #include "passes/list_scheduler.h"
@@ -31,8 +33,13 @@ Graph schedule(const Graph& graph, const PassOptions& options) {
   // The first of equals wins: eager makes gradients available earliest, program order is what the author
   // wrote.
   consider("eager", reordered(graph, scheduler.order(ScheduleRule::kEager)));
-  consider("program", graph);
-  consider("greedy", reordered(graph, scheduler.order(ScheduleRule::kGreedy)));
+  // A transfer that hides behind other work holds its buffers longer: with transfers the order that hides
+  // them is taken, whatever its bytes.
+  const auto nodes = graph.nodes();
+  if (std::none_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.op->is_start(); })) {
+    consider("program", graph);
+    consider("greedy", reordered(graph, scheduler.order(ScheduleRule::kGreedy)));
+  }
   size_t best = 0;
   for (size_t i = 1; i < candidates.size(); ++i)
     if (candidates[i].peak < candidates[best].peak) best = i;

@@ -273,7 +273,8 @@ Plan make_plan(Graph graph, Backend& backend, const Region& region) {
     const Node& node = plan.graph.nodes()[n];
     PlanStep step{static_cast<int32_t>(n), "view", {}, {}};
     KernelChoice choice;
-    if (!node.op->traits.view) {
+    // The end of a transfer is a view of what its start receives, but somebody has to wait for it.
+    if (!node.op->traits.view || node.op->traits.collective) {
       choice = backend.choose(plan.graph, node);
       if (!choice.kernel) no_kernel(plan.graph, node, backend, choice);
       step.kernel = choice.name;

@@ -22,7 +22,8 @@ namespace lockstep::cpu {
   /* attention */ X(attention) X(attention_grad) X(attention_qkv) X(attention_qkv_grad) X(rope) \
   /* tables */ X(embedding) X(embedding_grad) X(gather) X(scatter_add) X(embedding_bag) X(embedding_bag_grad) \
   /* random */ X(dropout) \
-  /* optimizers */ X(global_norm) X(sgd) X(adam) X(adamw) X(lion) X(lamb) X(adafactor) X(row_gradient) X(adamw_catch_up) X(adamw_rows)
+  /* optimizers */ X(global_norm) X(sgd) X(adam) X(adamw) X(lion) X(lamb) X(adafactor) X(row_gradient) X(adamw_catch_up) X(adamw_rows) \
+  /* collectives */ X(collective)
 // clang-format on
 
 #define DECLARE(name) KernelDef name##_kernel();
