@@ -25,7 +25,7 @@ class Lowering {
         code_.results.push_back(source(output.value).index);
   }
 
-  TileCode& code() { return code_; }
+  const TileCode& code() const { return code_; }
   const Node* sum() const { return sum_; }
 
  private:
@@ -62,7 +62,7 @@ class Fused : public Kernel {
     const Graph body = fused_body(graph, node);
     Lowering lowering(body);
     if (lowering.sum() != nullptr) summation_.emplace(body, *lowering.sum(), context);
-    program_.emplace(std::move(lowering.code()));
+    program_.emplace(lowering.code());
   }
 
   int64_t workspace_bytes() const override {
