@@ -35,7 +35,7 @@ const BadText kBadTexts[] = {
     {"graph g(x: f32[4294967296,4294967296]) { return x }", "more than 2^46 elements"},
     {"graph g(x: f32[9223372036854775807,2]) { return x }", "more than 2^46 elements"},
     {"graph g(x: f32[0,4294967296,4294967296]) { return x }", "more than 2^46 elements"},
-    {"graph g() { a = filled() {shape=[9223372036854775807,9223372036854775807]}  return a }", "2^46"},
+    {"graph g() { a = filled() {shape=[4294967296,4294967296]}  return a }", "2^46"},
     {"graph g() { a = filled() {shape=[-5]}  return a }", "cannot be negative"},
     // Values.
     {"graph g(x: f32[2]) {\n  a = tuned(b)\n  b = tuned(a)\n  return b\n}",
@@ -70,6 +70,10 @@ const BadText kBadTexts[] = {
     {"graph g(x: f32[2]) { a = tuned(x) {axes=[1,x]}  return a }", "'x' is not a number"},
     {"graph g(x: f32[2]) { a = tuned(x) {rate=1e999}  return a }", "'1e999' is not a number"},
     {"graph g(x: f32[2]) { a = tuned(x) {rate=1.2.3}  return a }", "'1.2.3' is not a number"},
+    {"graph g(x: f32[2]) { a = tuned(x) {count=9223372036854775807}  return a }",
+     "must lie within -2^46 and 2^46"},
+    {"graph g(x: f32[2]) { a = tuned(x) {axes=[1,-9223372036854775808]}  return a }",
+     "must lie within -2^46 and 2^46"},
     {"graph g() { a = filled()  return a }", "attribute shape is required"},
 };
 

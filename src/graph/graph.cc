@@ -20,6 +20,14 @@ Attribute converted(const Attribute& value, const Attribute& like) {
   return value;
 }
 
+// No extent, count or offset is larger, so that sums of a few of them cannot overflow in a shape rule.
+bool in_range(const Attribute& value) {
+  const auto fits = [](int64_t x) { return x >= -Shape::kMaxElements && x <= Shape::kMaxElements; };
+  if (const auto* integer = std::get_if<int64_t>(&value)) return fits(*integer);
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) return std::all_of(list->begin(), list->end(), fits);
+  return true;
+}
+
 std::string attribute_names(const OpDef& op) {
   std::string out;
   for (const AttributeDef& def : op.attributes) out += (out.empty() ? "" : ", ") + std::string(def.name);
@@ -46,6 +54,8 @@ Attributes checked_attributes(const OpDef& op, const Attributes& given, const Wh
     if (value.index() != def.default_value.index())
       throw UserError("{}: attribute {} is {}, a {}; it must be a {}", where(), def.name, to_string(value),
                       kind_name(value), kind_name(def.default_value));
+    if (!in_range(value))
+      throw UserError("{}: attribute {} is {}; integers must lie within -2^46 and 2^46", where(), def.name, to_string(value));
     result.set(def.name, std::move(value));
   }
   return result;

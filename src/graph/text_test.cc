@@ -96,7 +96,7 @@ class RandomGraph {
   Attributes any_attributes() {
     Attributes attributes;
     if (below(2) == 0) attributes.set("flag", below(2) == 0);
-    if (below(2) == 0) attributes.set("count", static_cast<int64_t>(random_()));
+    if (below(2) == 0) attributes.set("count", static_cast<int64_t>(random_()) >> 18);
     if (below(2) == 0) attributes.set("rate", any_number());
     if (below(2) == 0) attributes.set("label", any_text());
     if (below(2) == 0) attributes.set("dtype", static_cast<DType>(below(7)));
