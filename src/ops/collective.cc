@@ -38,7 +38,9 @@ OpDef make_done(const OpDef& whole) {
 int64_t group_size(const InferContext& context) {
   const int64_t size = context.attributes().integer("size");
   if (context.attributes().text("group").empty()) context.fail("group must name the workers that take part");
-  if (size < 1) context.fail("size is {}; it must be the number of workers in the group", size);
+  constexpr int64_t kMostWorkers = 1 << 20;  // extents times the size stay far from overflow
+  if (size < 1 || size > kMostWorkers)
+    context.fail("size is {}; it must be the number of workers in the group, at most {}", size, kMostWorkers);
   return size;
 }
 

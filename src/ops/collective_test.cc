@@ -45,6 +45,7 @@ TEST(Collectives, RefuseWhatCannotBeShared) {
   EXPECT_REFUSED("all_reduce(x) {size=4}", "group");
   EXPECT_REFUSED("all_reduce(x) {group=\"\", size=4}", "group must name the workers");
   EXPECT_REFUSED("all_reduce(x) {group=\"g\", size=0}", "size is 0");
+  EXPECT_REFUSED("all_gather(x) {group=\"g\", size=2097152}", "at most 1048576");
   EXPECT_REFUSED("all_reduce(mask) {group=\"g\", size=4}", "cast it to i32");
   EXPECT_REFUSED("all_gather(x) {group=\"g\", size=4, axis=2}", "axis 2 is outside");
   EXPECT_REFUSED("reduce_scatter(x) {group=\"g\", size=3}",
