@@ -15,9 +15,14 @@
 namespace lockstep {
 namespace {
 
-// About 20 microseconds of spinning: longer than the serial gap between two kernels of one step, shorter than a
-// scheduler slice that another process could use.
-constexpr int kSpins = 2000;
+// Spinning covers the serial gaps between the kernels of a step (waking a sleeper costs tens of microseconds); with more
+// threads than processors it would only keep others from running.
+constexpr int kSpins = 8000;  // each a pause: about 150 microseconds
+constexpr int kCrowdedSpins = 100;
+
+int spins_for(int threads) {
+  return threads <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : kCrowdedSpins;
+}
 
 }  // namespace
 
@@ -30,8 +35,10 @@ struct ThreadPool::Shared {
   alignas(64) std::atomic<int64_t> next{0};
   alignas(64) std::atomic<uint64_t> generation{0};
   alignas(64) std::atomic<int> busy{0};
+  std::atomic<int> sleepers{0};
   std::atomic<bool> stopping{false};
   std::atomic<bool> failed{false};
+  int spins = kSpins;
 
   std::mutex mutex;
   std::condition_variable wake;
@@ -53,11 +60,8 @@ struct ThreadPool::Shared {
   void serve(int thread) {
     uint64_t seen = 0;
     while (true) {
-      for (int spin = 0; spin < kSpins && generation.load(std::memory_order_acquire) == seen; ++spin) _mm_pause();
-      if (generation.load(std::memory_order_acquire) == seen) {
-        std::unique_lock lock(mutex);
-        wake.wait(lock, [&] { return generation.load(std::memory_order_acquire) != seen; });
-      }
+      for (int spin = 0; spin < spins && generation.load(std::memory_order_acquire) == seen; ++spin) _mm_pause();
+      if (generation.load(std::memory_order_acquire) == seen) sleep_while(seen);
       seen = generation.load(std::memory_order_acquire);
       if (stopping.load()) return;
       work(thread);
@@ -65,17 +69,25 @@ struct ThreadPool::Shared {
     }
   }
 
+  // Either this thread sees the new generation after announcing itself, or announce() sees the sleeper.
+  void sleep_while(uint64_t seen) {
+    std::unique_lock lock(mutex);
+    sleepers.fetch_add(1);
+    wake.wait(lock, [&] { return generation.load() != seen; });
+    sleepers.fetch_sub(1);
+  }
+
   void announce() {
-    {
-      const std::lock_guard lock(mutex);  // a worker about to sleep either sees the new generation or is woken
-      generation.fetch_add(1, std::memory_order_release);
-    }
+    generation.fetch_add(1);
+    if (sleepers.load() == 0) return;
+    { const std::lock_guard lock(mutex); }  // whoever counted itself is waiting by now
     wake.notify_all();
   }
 };
 
 ThreadPool::ThreadPool(int threads) : threads_(threads), shared_(std::make_unique<Shared>()) {
   if (threads < 1 || threads > 1024) throw UserError("threads is {}; use 1 to 1024", threads);
+  shared_->spins = spins_for(threads);
   for (int thread = 1; thread < threads; ++thread)
     shared_->workers.emplace_back([shared = shared_.get(), thread] { shared->serve(thread); });
 }
@@ -101,7 +113,7 @@ void ThreadPool::run_erased(int64_t tasks, Erased body, const void* context) {
   shared.announce();
   shared.work(0);
   for (int spin = 0; shared.busy.load(std::memory_order_acquire) != 0; ++spin) {
-    if (spin < kSpins)
+    if (spin < shared.spins)
       _mm_pause();
     else
       std::this_thread::yield();

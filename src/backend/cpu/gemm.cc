@@ -13,11 +13,12 @@ namespace {
 // Tiles large enough that packing is a few percent of the arithmetic, small enough that a few threads share one product.
 constexpr int64_t kTileRows = 512;
 constexpr int64_t kTileColumns = 512;
-// Below this a product is not worth sharing out (about 20 microseconds on one core).
+// Tiles that every product should offer, and what a tile must be worth to be a call (about 20 microseconds).
+constexpr int64_t kWantedTiles = 8;
 constexpr int64_t kMinTileFlops = 2'000'000;
 // oneDNN's f32 micro-kernels are 48 columns wide on AVX-512 and 16 on AVX2.
 constexpr int64_t kColumnGrain = 48;
-constexpr int64_t kRowGrain = 8;
+constexpr int64_t kRowGrain = 16;
 
 int64_t round_up(int64_t value, int64_t grain) { return ceil_div(value, grain) * grain; }
 
@@ -43,18 +44,20 @@ void run_tile(const GemmShape& shape, int64_t m, int64_t n, const float* a, int6
 }  // namespace
 
 GemmTiles gemm_tiles(const GemmShape& shape) {
-  GemmTiles tiles{std::min(shape.m, kTileRows), std::min(shape.n, kTileColumns)};
-  // Halve the longer side until there are at least 8 tiles to share, as long as a tile stays worth a call.
-  const auto count = [&] { return ceil_div(shape.m, tiles.rows) * ceil_div(shape.n, tiles.columns); };
-  while (count() < 8 && 2 * tiles.rows * tiles.columns * shape.k / 2 >= kMinTileFlops) {
-    if (tiles.rows >= tiles.columns && tiles.rows > kRowGrain)
-      tiles.rows = round_up(ceil_div(tiles.rows, 2), kRowGrain);
-    else if (tiles.columns > kColumnGrain)
-      tiles.columns = round_up(ceil_div(tiles.columns, 2), kColumnGrain);
+  int64_t row_pieces = ceil_div(shape.m, kTileRows);
+  int64_t column_pieces = ceil_div(shape.n, kTileColumns);
+  const auto tile_rows = [&] { return std::min(shape.m, round_up(ceil_div(shape.m, row_pieces), kRowGrain)); };
+  const auto tile_columns = [&] { return std::min(shape.n, round_up(ceil_div(shape.n, column_pieces), kColumnGrain)); };
+  // Pieces of one size, so that no thread is left with the largest; halve the longer side while tiles are too few.
+  while (row_pieces * column_pieces < kWantedTiles && tile_rows() * tile_columns() * shape.k >= kMinTileFlops) {
+    if (tile_rows() >= tile_columns() && tile_rows() > kRowGrain)
+      row_pieces *= 2;
+    else if (tile_columns() > kColumnGrain)
+      column_pieces *= 2;
     else
       break;
   }
-  return tiles;
+  return {tile_rows(), tile_columns()};
 }
 
 void gemm_f32_batched(const CpuContext& context, const GemmShape& shape, int64_t batch, const float* a,

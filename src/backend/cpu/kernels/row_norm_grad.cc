@@ -11,7 +11,7 @@ namespace {
 
 // A block is large enough for its partial sums to be a small part of what it reads, and there are not more
 // blocks than threads could use.
-constexpr int64_t kBlockElements = 32768;
+constexpr int64_t kBlockElements = 8192;
 constexpr int64_t kMostBlocks = 128;
 constexpr int64_t kColumnsPerTask = 512;
 // What is converted at a time from 16-bit storage: two such tiles of floats fit the first cache.
