@@ -46,15 +46,16 @@ void Executable::resolve() {
                    graph().name(input.value), graph().name());
   }
   steps_.clear();
-  profile_.clear();
+  const bool first_time = profile_.empty();  // rebinding keeps what was measured
   for (size_t n = 0; n < plan_.steps.size(); ++n) {
     if (plan_.kernels[n] == nullptr) continue;
     const Node& node = graph().nodes()[n];
-    Step step{plan_.kernels[n].get(), {}, {}, address(plan_.steps[n].workspace), profile_.size()};
+    Step step{plan_.kernels[n].get(), {}, {}, address(plan_.steps[n].workspace), steps_.size()};
     for (const Value value : node.inputs) step.inputs.push_back(address(plan_.locations[static_cast<size_t>(value.id)]));
     for (const Value value : node.outputs) step.outputs.push_back(address(plan_.locations[static_cast<size_t>(value.id)]));
     const Cost cost = cost_of(graph(), node);
-    profile_.push_back({graph().name(node.outputs[0]), std::string(node.op->name), plan_.steps[n].kernel, 0, 0, cost.flops, cost.bytes});
+    if (first_time)
+      profile_.push_back({graph().name(node.outputs[0]), std::string(node.op->name), plan_.steps[n].kernel, 0, 0, cost.flops, cost.bytes});
     steps_.push_back(std::move(step));
   }
   resolved_ = true;

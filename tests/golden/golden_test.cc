@@ -66,7 +66,7 @@ double rms_error(const std::vector<float>& got, const std::vector<float>& want) 
   return std::sqrt(difference / size);
 }
 
-void check(const std::string& name, const Model& model, double tolerance) {
+void check(const std::string& name, const Model& model, double tolerance, double after_tolerance) {
   const Golden golden(name);
   const auto backend = make_cpu_backend(2);
   TrainStep train(model, *backend, {});
@@ -74,28 +74,29 @@ void check(const std::string& name, const Model& model, double tolerance) {
     if (key.starts_with("param.")) train.set_param(key.substr(6), golden.floats(key));
     if (key.starts_with("input.")) train.set_input(key.substr(6), bytes.data(), static_cast<int64_t>(bytes.size()));
   }
-  const StepResult first = train.run(1, 1e-2);
+  const StepResult first = train.run(1, 1e-3);
   EXPECT_NEAR(first.loss, golden.floats("loss")[0], 1e-5 * std::fabs(golden.floats("loss")[0])) << name;
   for (const TrainStep::Param& entry : train.params())
     EXPECT_LT(relative_error(train.grad(entry.name), golden.floats("grad." + entry.name), 1e-3), tolerance)
         << name << ": gradient of " << entry.name;
-  train.run(2, 1e-2);
-  train.run(3, 1e-2);
+  train.run(2, 1e-3);
+  train.run(3, 1e-3);
   for (const TrainStep::Param& entry : train.params()) {
     // The gradient of a key's bias is zero but for rounding (softmax does not see a shift), and Adam turns the sign of
     // that noise into whole steps: nothing to compare.
     if (largest(golden.floats("grad." + entry.name)) < 1e-4 || entry.name.ends_with("c_attn.bias")) continue;
-    EXPECT_LT(rms_error(train.param(entry.name), golden.floats("after." + entry.name)), 10 * tolerance)
+    EXPECT_LT(rms_error(train.param(entry.name), golden.floats("after." + entry.name)), after_tolerance)
         << name << ": " << entry.name << " after three steps";
   }
 }
 
-TEST(Golden, Gpt) { check("gpt", build_gpt({2, 24, 3, 50, 3, 17, 0.0}), 2e-5); }
+TEST(Golden, Gpt) { check("gpt", build_gpt({2, 24, 3, 50, 3, 17, 0.0}), 2e-5, 2e-4); }
 
-TEST(Golden, Encoder) { check("encoder", build_encoder({2, 24, 3, 96, 40, 3, 4, 11, 0.0, false}), 2e-5); }
+TEST(Golden, Encoder) { check("encoder", build_encoder({2, 24, 3, 96, 40, 3, 4, 11, 0.0, false}), 2e-5, 2e-4); }
 
-TEST(Golden, Tabular) { check("tabular", build_tabular({3, 11, 8, 5, {16, 12}, {16, 12}, 13}), 2e-5); }
+TEST(Golden, Tabular) { check("tabular", build_tabular({3, 11, 8, 5, {16, 12}, {16, 12}, 13}), 2e-5, 2e-4); }
 
+// Batch norm over few positions, and relus that switch: small differences grow from step to step.
 TEST(Golden, Resnet) { check("resnet", build_resnet({18, 4, 32, 7, 3}), 2e-4); }
 
 }  // namespace

@@ -210,7 +210,7 @@ def main():
         out |= {f"grad.{n}": t.grad.clone() for n, t in params.items()}
         groups = [{"params": [t for n, t in params.items() if decayed(n, t)], "weight_decay": 0.01},
                   {"params": [t for n, t in params.items() if not decayed(n, t)], "weight_decay": 0.0}]
-        optimizer = torch.optim.AdamW(groups, lr=1e-2)
+        optimizer = torch.optim.AdamW(groups, lr=1e-3)
         for _ in range(3):
             optimizer.zero_grad()
             (loss(params) / count).backward()
