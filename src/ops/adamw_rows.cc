@@ -29,7 +29,7 @@ void reference(const ReferenceContext& c) {
     if (c.in(4)[i] == -1.0) continue;
     const int64_t row = checked_id("adamw_rows", c.in(4), i, c.in(3).numel());
     adamw.step(c, row, static_cast<int64_t>(t), lr,
-               [&](int64_t k) { return c.in(5)[i * columns + k] * scale; });
+               [&, scale = scale](int64_t k) { return c.in(5)[i * columns + k] * scale; });
     c.out(3)[row] = t;
   }
 }
