@@ -7,6 +7,7 @@
 #include "graph/op_def.h"
 #include "ops/fused.h"
 #include "ops/reduce_axes.h"
+#include "passes/loss_node.h"
 
 namespace lockstep {
 namespace {
@@ -55,6 +56,7 @@ FusionRegions::FusionRegions(const Graph& graph, const PassOptions& options)
       options_(options),
       users_(users_of(graph)),
       is_output_(static_cast<size_t>(graph.value_count()), false),
+      loss_(loss_node(graph)),
       region_of_(graph.nodes().size(), -1) {
   for (const GraphOutput& output : graph.outputs()) is_output_[static_cast<size_t>(output.value.id)] = true;
   for (int32_t index = 0; index < static_cast<int32_t>(graph.nodes().size()); ++index) {
@@ -164,6 +166,8 @@ void FusionRegions::replace(int into, int from, FusionRegion merged) {
 std::string FusionRegions::refuse(const FusionRegion& merged, int32_t window) const {
   const int32_t distance = last_of(merged) - first_of(merged);
   if (distance > window) return fmt::format("they are {} nodes apart, more than {}", distance, window);
+  // What backward computes again would be made, and kept, in forward.
+  if (first_of(merged) <= loss_ && last_of(merged) > loss_) return "the loss stands between them";
   if (merged.nodes.size() > kMaxStatements) return fmt::format("more than {} ops", kMaxStatements);
   const RegionInterface interface = interface_of(merged);
   if (interface.operands.size() > kMaxFusedOperands)

@@ -54,6 +54,7 @@ class FusionRegions {
   const PassOptions& options_;
   std::vector<std::vector<int32_t>> users_;
   std::vector<bool> is_output_;
+  int32_t loss_;
   std::vector<FusionRegion> regions_;  // those merged into others are left empty
   std::vector<int> region_of_;
 };

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "passes/autodiff.h"
+#include "passes/live_bytes.h"
 #include "passes/rewrite_case.h"
 
 namespace lockstep::testing {
@@ -60,6 +60,32 @@ TEST(Pipeline, NothingMergesWhatRecomputeMade) {
   for (const Pass& pass : all_passes()) position[pass.name] = next++;
   EXPECT_LT(position.at("cse"), position.at("recompute"));
   EXPECT_LT(position.at("recompute"), position.at("schedule"));
+}
+
+// A stack of layers whose activation functions are cheap to run again.
+std::string stack_of_layers(int layers) {
+  std::string parameters;
+  std::string body;
+  for (int i = 0; i < layers; ++i) {
+    parameters += fmt::format(", w{}: f32[64,64] @param, b{}: f32[64] @param", i, i);
+    body += fmt::format(
+        "m{0} = checkpoint(x{0})  h{0} = matmul(m{0}, w{0})  c{0} = broadcast(b{0}) {{shape=[64,64]}}\n", i);
+    body += fmt::format("z{0} = add(h{0}, c{0})  g{0} = gelu(z{0})  x{1} = add(m{0}, g{0})\n", i, i + 1);
+  }
+  return fmt::format("graph stack(x0: f32[64,64]{}) {{\n{}s = mul(x{}, x{})  loss = sum(s)  return loss }}",
+                     parameters, body, layers, layers);
+}
+
+TEST(Pipeline, PatternsAndFusionLeaveRecomputedValuesInBackward) {
+  std::map<Recompute, int64_t> peak;
+  for (const Recompute policy : {Recompute::kNone, Recompute::kCheap, Recompute::kBlock}) {
+    PassOptions options;
+    options.recompute = policy;
+    const Graph graph = run_passes(graph_of(stack_of_layers(8)), options);
+    peak[policy] = peak_live_bytes(graph);
+  }
+  EXPECT_LT(peak[Recompute::kCheap], peak[Recompute::kNone]);
+  EXPECT_LT(peak[Recompute::kBlock], peak[Recompute::kCheap]);
 }
 
 TEST(Pipeline, StopsDumpsAndTimesByName) {

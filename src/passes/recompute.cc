@@ -5,6 +5,7 @@
 
 #include "graph/op_def.h"
 #include "graph/rewriter.h"
+#include "passes/loss_node.h"
 
 namespace lockstep {
 namespace {
@@ -12,7 +13,7 @@ namespace {
 constexpr std::string_view kPrefix = "again.";
 // How many ops a cheap recomputation may chain. Deeper chains (a residual stream of sums) would rebuild the
 // whole forward pass at the start of backward and keep it.
-constexpr int kMaxDepth = 4;
+constexpr int kMaxDepth = 6;
 // Smaller results are kept: running a kernel again costs more than they do.
 constexpr int64_t kMinBytes = 4096;
 
@@ -38,13 +39,6 @@ class Recomputation {
   }
 
  private:
-  // Nodes after it belong to backward. A graph without gradients has no such node: -1.
-  static int32_t loss_node(const Graph& graph) {
-    const bool trains = std::any_of(graph.inputs().begin(), graph.inputs().end(),
-                                    [](const GraphInput& input) { return input.role == Role::kGrad; });
-    return trains && !graph.outputs().empty() ? graph.producer(graph.outputs()[0].value) : -1;
-  }
-
   const Node& node(int32_t n) const { return old_.nodes()[static_cast<size_t>(n)]; }
   static bool is_checkpoint(const Node& node) { return node.op->name == "checkpoint"; }
 
@@ -173,7 +167,8 @@ Graph recompute(const Graph& graph, const PassOptions& options) {
 }
 
 bool is_recomputed(const Graph& graph, const Node& node) {
-  return graph.name(node.outputs[0]).starts_with(kPrefix);
+  return std::all_of(node.outputs.begin(), node.outputs.end(),
+                     [&](Value output) { return graph.name(output).starts_with(kPrefix); });
 }
 
 }  // namespace lockstep

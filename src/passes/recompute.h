@@ -25,7 +25,7 @@ namespace lockstep {
 
 Graph recompute(const Graph& graph, const PassOptions& options);
 
-// Whether a node was made by this pass.
+// Whether a node holds nothing but results of this pass.
 bool is_recomputed(const Graph& graph, const Node& node);
 
 }  // namespace lockstep

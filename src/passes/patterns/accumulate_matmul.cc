@@ -12,12 +12,6 @@ bool is_gradient_input(const PatternContext& context, Value value) {
   return context.old().producer(value) < 0 && context.old().role(value) == Role::kGrad;
 }
 
-// Backward follows the loss in program order; the forward part keeps the arithmetic its author wrote.
-bool in_backward(const PatternContext& context, int32_t n) {
-  const Graph& graph = context.old();
-  return !graph.outputs().empty() && graph.producer(graph.outputs()[0].value) < n;
-}
-
 bool apply(PatternContext& context, int32_t n) {
   const Node& product = context.node(n);
   if (product.op->name != "matmul" || product.inputs.size() != 2 || !context.read_once(product.outputs[0]))
@@ -29,7 +23,9 @@ bool apply(PatternContext& context, int32_t n) {
   const bool into_input = is_gradient_input(context, total);
   if (!into_input) {
     const int32_t producer = context.old().producer(total);
-    if (producer < 0 || !in_backward(context, producer) || context.node(producer).op->traits.view)
+    // The forward part keeps the arithmetic its author wrote.
+    if (producer < 0 || context.loss() < 0 || producer <= context.loss() ||
+        context.node(producer).op->traits.view)
       return false;
     // Pointwise work on the total can take the addition along for free.
     if (context.node(producer).op->traits.pointwise && context.node(producer).op->name != "add") return false;

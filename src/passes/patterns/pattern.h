@@ -7,6 +7,7 @@
 
 #include "graph/op_def.h"
 #include "graph/rewriter.h"
+#include "passes/loss_node.h"
 #include "passes/pipeline.h"
 
 namespace lockstep {
@@ -14,7 +15,7 @@ namespace lockstep {
 class PatternContext {
  public:
   PatternContext(const Graph& old, Rewriter& rewriter)
-      : old_(old), rewriter_(rewriter), users_(users_of(old)) {
+      : old_(old), rewriter_(rewriter), users_(users_of(old)), loss_(loss_node(old)) {
     outputs_.assign(static_cast<size_t>(old.value_count()), 0);
     for (const GraphOutput& output : old.outputs()) ++outputs_[static_cast<size_t>(output.value.id)];
   }
@@ -38,6 +39,9 @@ class PatternContext {
   }
   // Whether a value exists before node n runs.
   bool known_before(Value value, int32_t n) const { return old_.producer(value) < n; }
+  // The node that makes the loss, or -1; and whether two nodes are both in forward or both in backward.
+  int32_t loss() const { return loss_; }
+  bool same_side(int32_t a, int32_t b) const { return (a <= loss_) == (b <= loss_); }
   // Maps an old result to a new one, which takes over its name where that is free.
   void replace(Value old_value, Value new_value) {
     rewriter_.map(old_value, new_value);
@@ -49,6 +53,7 @@ class PatternContext {
   Rewriter& rewriter_;
   std::vector<std::vector<int32_t>> users_;
   std::vector<int32_t> outputs_;
+  int32_t loss_;
 };
 
 struct Pattern {

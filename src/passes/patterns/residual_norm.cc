@@ -20,6 +20,8 @@ bool apply(PatternContext& context, int32_t n) {
   for (const Value operand : sum.inputs)
     if (fuses_with_addition(context, operand)) return false;
   for (const int32_t reader : context.readers(sum.outputs[0])) {
+    // What backward computes again must not be computed in forward.
+    if (!context.same_side(n, reader)) continue;
     const Node& norm = context.node(reader);
     const bool layer = norm.op->name == "layer_norm";
     if ((!layer && norm.op->name != "rms_norm") || norm.inputs[0] != sum.outputs[0]) continue;

@@ -1,0 +1,10 @@
+// Where forward ends: the node that makes the loss of a differentiated training graph. What stands after it
+// in program order is backward. A graph without gradients has none: -1.
+#pragma once
+#include "graph/graph.h"
+
+namespace lockstep {
+
+int32_t loss_node(const Graph& graph);
+
+}  // namespace lockstep
