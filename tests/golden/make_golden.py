@@ -147,7 +147,7 @@ def tabular():
 
 
 def resnet():
-    width, image, classes, B = 4, 32, 7, 3
+    width, image, classes, B = 4, 64, 7, 4
     p = {}
     images = torch.randn(B, image, image, 3)
     labels = torch.randint(classes, (B,), dtype=torch.int32)
