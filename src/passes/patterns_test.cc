@@ -36,6 +36,19 @@ TEST(Patterns, ContributionsToOneGradientAreAccumulated) {
                  kRounding);
 }
 
+TEST(Patterns, RowsOfATiedTableAreAddedToItsOtherGradient) {
+  expect_rewrite(library,
+                 R"(graph f(x: f32[4,2], d: f32[4,3], ids: i32[4], grad.t: f32[3,2] @grad) {
+                      loss = sum(x)  a = matmul(d, x) {transpose_a=true}  b = embedding_grad(x, ids) {rows=3}  s = add(a, b)
+                      return loss, grad.t <- s
+                    })",
+                 R"(graph f(x: f32[4,2], d: f32[4,3], ids: i32[4], grad.t: f32[3,2] @grad) {
+                      loss = sum(x)  a = matmul(d, x) {transpose_a=true}  s = embedding_grad(x, ids, a) {rows=3}
+                      return loss, grad.t <- s
+                    })",
+                 kRounding);
+}
+
 TEST(Patterns, AProductThatSomebodyElseReadsStaysApart) {
   const char* text = R"(graph f(a: f32[4,4], grad.w: f32[4,4] @grad) {
     dw = matmul(a, a)  n = add(grad.w, dw)  return dw, grad.w <- n

@@ -71,7 +71,7 @@ Pattern transposed_matmul_pattern();
 Pattern attention_pattern();
 Pattern batch_norm_relu_pattern();
 Pattern matmul_f32_result_pattern();
-Pattern accumulate_matmul_pattern();
+Pattern accumulate_pattern();
 Pattern residual_norm_pattern();
 Pattern residual_norm_grad_pattern();
 

@@ -1,4 +1,5 @@
-// add(total, matmul(a, b)) is matmul(a, b, total), which adds into the memory of total, where total is
+// add(total, matmul(a, b)) is matmul(a, b, total), and add(total, embedding_grad(dy, ids)) is
+// embedding_grad(dy, ids, total): both add into the memory of total, where total is
 //   - what a gradient holds already (an input with role grad), or
 //   - another contribution to the same gradient that nobody else reads (q, k and v projections of one input).
 // The product takes the place of the matmul, not of the add at the end of the graph, so that a and b die
@@ -12,10 +13,14 @@ bool is_gradient_input(const PatternContext& context, Value value) {
   return context.old().producer(value) < 0 && context.old().role(value) == Role::kGrad;
 }
 
+// Ops whose third operand, when given, is what they add to.
+bool can_accumulate(const Node& node) {
+  return (node.op->name == "matmul" || node.op->name == "embedding_grad") && node.inputs.size() == 2;
+}
+
 bool apply(PatternContext& context, int32_t n) {
   const Node& product = context.node(n);
-  if (product.op->name != "matmul" || product.inputs.size() != 2 || !context.read_once(product.outputs[0]))
-    return false;
+  if (!can_accumulate(product) || !context.read_once(product.outputs[0])) return false;
   const Node& sum = context.node(context.readers(product.outputs[0])[0]);
   if (sum.op->name != "add") return false;
   const Value total = sum.inputs[0] == product.outputs[0] ? sum.inputs[1] : sum.inputs[0];
@@ -41,6 +46,6 @@ bool apply(PatternContext& context, int32_t n) {
 
 }  // namespace
 
-Pattern accumulate_matmul_pattern() { return {"accumulate_matmul", apply}; }
+Pattern accumulate_pattern() { return {"accumulate", apply}; }
 
 }  // namespace lockstep
