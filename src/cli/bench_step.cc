@@ -32,6 +32,7 @@ struct BenchOptions {
   int64_t warmup = 2;
   std::string recompute = "none";
   std::vector<std::string> disabled;
+  bool bf16 = false;
   bool json = false;
   bool profile = false;
   bool floor = false;
@@ -98,6 +99,7 @@ void run(const BenchOptions& options) {
   TrainOptions train_options;
   train_options.passes.recompute = parse_recompute(options.recompute);
   train_options.passes.disabled = options.disabled;
+  if (options.bf16) train_options.passes.compute = DType::kBF16;
   const auto start = Clock::now();
   TrainStep train(model, *backend, train_options);
   const double ready_ms = milliseconds_since(start);
@@ -175,6 +177,7 @@ void add_bench_step_command(CLI::App& bench) {
   command->add_option("--warmup", options->warmup, "steps before")->check(CLI::NonNegativeNumber);
   command->add_option("--recompute", options->recompute, "none, cheap or block");
   command->add_option("--disable-pass", options->disabled, "leave this pass out");
+  command->add_flag("--bf16", options->bf16, "compute in bf16, parameters and gradients in f32");
   command->add_flag("--json", options->json, "print one JSON object");
   command->add_flag("--profile", options->profile, "time every step of the plan");
   command->add_flag("--floor", options->floor, "also time every matrix product by itself");

@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "graph/verifier.h"
 #include "passes/autodiff.h"
+#include "passes/bf16.h"
 #include "passes/row_gradients.h"
 #include "passes/cse.h"
 #include "passes/dce.h"
@@ -25,6 +26,10 @@ Graph run_autodiff(const Graph& graph, const PassOptions& options) {
   return differentiate(graph, {.accumulate = options.accumulate_gradients});
 }
 
+Graph run_bf16(const Graph& graph, const PassOptions& options) {
+  return options.compute == DType::kBF16 ? compute_in_bf16(graph) : graph;
+}
+
 Graph run_simplify(const Graph& graph, const PassOptions& options) {
   return simplify(graph, {.keep_checkpoints = options.recompute == Recompute::kBlock});
 }
@@ -33,6 +38,7 @@ Graph run_dce(const Graph& graph, const PassOptions&) { return remove_dead_nodes
 
 constexpr std::array kPasses = {
     Pass{"import_patterns", "recognises attention, and relu after batch_norm", Stage::kImported, true, apply_import_patterns},
+    Pass{"bf16", "computes products and what follows them in bf16, if asked to", Stage::kImported, true, run_bf16},
     Pass{"autodiff", "appends the backward computation", Stage::kDifferentiated, true, run_autodiff},
     Pass{"row_gradients", "gradients of large embedding tables stay lists of rows", Stage::kDifferentiated, true,
          make_row_gradients},

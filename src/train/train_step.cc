@@ -61,20 +61,21 @@ Region TrainStep::gradient_region() const {
 void TrainStep::compile_all(const Model& model) {
   const Graph differentiated = differentiate(model.graph);
   // The layout and the set of tables follow from the model alone, whatever other passes do.
-  const std::vector<std::string>& disabled = options_.passes.disabled;
-  const bool row_gradients = std::count(disabled.begin(), disabled.end(), "row_gradients") == 0;
+  PassOptions passes = options_.passes;
+  if (!supports_row_updates(options_.optimizer)) passes.disabled.emplace_back("row_gradients");
+  const bool row_gradients = std::count(passes.disabled.begin(), passes.disabled.end(), "row_gradients") == 0;
   if (row_gradients) tables_ = row_tables(differentiated);
   layout_ = backward_order_layout(row_gradients ? make_row_gradients(differentiated, {}) : differentiated);
-  PassOptions passes = options_.passes;
   backward_ = compile(model.graph, backend_, passes, gradient_region());
   if (options_.microbatches > options_.leaves) {
     passes.accumulate_gradients = true;
     backward_accumulate_ = compile(model.graph, backend_, passes, gradient_region());
   }
-  passes.disabled.emplace_back("autodiff");
+  // The update works on f32 sums and parameters, whatever forward computes in.
+  passes.disabled.insert(passes.disabled.end(), {"autodiff", "bf16"});
   std::vector<RowTable> merged = tables_;
   for (RowTable& table : merged) table.ids *= options_.microbatches;
-  update_ = compile(build_adamw_update(layout_, model.params, merged, options_.optimizer), backend_, passes);
+  update_ = compile(build_update(layout_, model.params, merged, options_.optimizer), backend_, passes);
   if (tables_.empty()) return;
   catch_up_ = compile(build_catch_up(model.params, tables_, options_.optimizer, false), backend_, passes);
   catch_up_all_ = compile(build_catch_up(model.params, tables_, options_.optimizer, true), backend_, passes);
@@ -87,7 +88,8 @@ void* TrainStep::allocate(int64_t bytes) {
 
 void TrainStep::allocate_flat() {
   const int64_t bytes = layout_.numel() * kFloat;
-  for (const char* name : {"params", "moment1", "moment2"}) addresses_[name] = allocate(bytes);
+  addresses_["params"] = allocate(bytes);
+  for (const StateBuffer& state : optimizer_state(layout_, options_.optimizer)) addresses_[state.name] = allocate(state.numel * kFloat);
   slots_ = std::make_unique<GradientSlots>(backend_, layout_, tables_, leaf_tree_depth(options_.leaves));
   if (backward_accumulate_) lists_ = slots_->make_lists();
   for (const FlatEntry& entry : layout_.entries()) {

@@ -9,19 +9,6 @@
 namespace lockstep {
 namespace {
 
-const ParamInit& init_of(const std::vector<ParamInit>& params, const std::string& name) {
-  const auto found = std::find_if(params.begin(), params.end(), [&](const ParamInit& p) { return p.name == name; });
-  LOCKSTEP_CHECK(found != params.end(), "parameter {} is not the model's", name);
-  return *found;
-}
-
-Attributes adamw_attributes(const OptimizerSettings& settings, bool decay) {
-  return {{"beta1", settings.beta1},
-          {"beta2", settings.beta2},
-          {"epsilon", settings.epsilon},
-          {"weight_decay", decay ? settings.weight_decay : 0.0}};
-}
-
 // The buffers of one table: parameter, moments, last steps.
 std::vector<Value> add_table_inputs(Graph& graph, const RowTable& table) {
   const Type values{DType::kF32, table.table};
@@ -30,35 +17,19 @@ std::vector<Value> add_table_inputs(Graph& graph, const RowTable& table) {
           graph.add_input(last_step_name(table.name), {DType::kI32, {table.table[0]}}, Role::kState)};
 }
 
-// Ranges of the flat buffer whose parameters are not decayed, neighbours joined.
-std::vector<int64_t> no_decay_ranges(const FlatLayout& layout, const std::vector<ParamInit>& params) {
-  std::vector<int64_t> ranges;
-  for (const FlatEntry& entry : layout.entries()) {
-    if (init_of(params, entry.name).decay) continue;
-    const int64_t end = entry.offset + entry.shape.numel();
-    if (!ranges.empty() && ranges.back() == entry.offset)
-      ranges.back() = end;
-    else
-      ranges.insert(ranges.end(), {entry.offset, end});
-  }
-  return ranges;
-}
-
 }  // namespace
 
 std::string moment1_name(std::string_view param) { return fmt::format("moment1.{}", param); }
 std::string moment2_name(std::string_view param) { return fmt::format("moment2.{}", param); }
 std::string last_step_name(std::string_view param) { return fmt::format("last_step.{}", param); }
 
-Graph build_adamw_update(const FlatLayout& layout, const std::vector<ParamInit>& params,
-                         const std::vector<RowTable>& tables, const OptimizerSettings& settings) {
+Graph build_update(const FlatLayout& layout, const std::vector<ParamInit>& params,
+                   const std::vector<RowTable>& tables, const OptimizerSettings& settings) {
   Graph graph(all_ops(), "update");
   Builder b(graph);
   const Type flat{DType::kF32, {layout.numel()}};
   const Value p = graph.add_input("params", flat, Role::kParam);
   const Value g = graph.add_input("grads", flat, Role::kGrad);
-  const Value m = graph.add_input("moment1", flat, Role::kState);
-  const Value v = graph.add_input("moment2", flat, Role::kState);
   const Value count = b.input("count", {DType::kI64, {}});
   const Value lr = b.input("lr", {DType::kF32, {}});
   const Value step = b.input("step", {DType::kI64, {}});
@@ -79,12 +50,7 @@ Graph build_adamw_update(const FlatLayout& layout, const std::vector<ParamInit>&
     scale = b.mul(scale, b.op("minimum", {one, b.div(limit, b.shift(norm, 1e-6))}));
   }
   graph.add_output(norm);
-  Attributes attributes = adamw_attributes(settings, true);
-  attributes.set("no_decay", no_decay_ranges(layout, params));
-  const auto updated = b.op_all("adamw", {p, g, m, v, scale, lr, step}, attributes);
-  graph.add_update(p, updated[0]);
-  graph.add_update(m, updated[1]);
-  graph.add_update(v, updated[2]);
+  emit_optimizer(graph, p, g, scale, lr, step, layout, params, settings);
   for (size_t i = 0; i < tables.size(); ++i) {
     const std::vector<Value> state = add_table_inputs(graph, tables[i]);
     const auto rows = b.op_all("adamw_rows", {state[0], state[1], state[2], state[3], row_ids[i], gradients[i + 1], scale, lr, step},

@@ -4,16 +4,9 @@
 #include "model/model.h"
 #include "passes/row_gradients.h"
 #include "runtime/flat.h"
+#include "train/optimizer.h"
 
 namespace lockstep {
-
-struct OptimizerSettings {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double weight_decay = 0.01;
-  double clip_norm = 1.0;  // 0: no clipping
-};
 
 // What the optimizer keeps beside a table with row gradients; names of graph inputs.
 std::string moment1_name(std::string_view param);
@@ -23,11 +16,11 @@ std::string last_step_name(std::string_view param);  // per row: the step it was
 // The learning rates of the latest steps, indexed by step modulo this, for rows that are caught up late.
 inline constexpr int64_t kLrHistory = 1024;
 
-// Inputs: params @param, grads @grad, moment1 and moment2 @state (all f32[N]), count i64[], lr f32[], step i64[]; for
-// each table with row gradients its parameter, moments, last steps, gradient ids and rows. The gradients are sums; they
+// Inputs: params @param and grads @grad (f32[N]), the optimizer's state, count i64[], lr f32[], step i64[]; for each
+// table with row gradients its parameter, moments, last steps, gradient ids and rows. The gradients are sums; they
 // are divided by count here, once. Output 0 is the norm of the divided gradient.
-Graph build_adamw_update(const FlatLayout& layout, const std::vector<ParamInit>& params,
-                         const std::vector<RowTable>& tables, const OptimizerSettings& settings);
+Graph build_update(const FlatLayout& layout, const std::vector<ParamInit>& params,
+                   const std::vector<RowTable>& tables, const OptimizerSettings& settings);
 
 // Brings rows of the tables to the state they have after step - 1: those that the ids inputs name, or with `all` every
 // row. Runs before forward reads them, and before anybody looks at the weights.

@@ -1,0 +1,85 @@
+#include "passes/bf16.h"
+
+#include <algorithm>
+#include <array>
+
+#include "graph/op_def.h"
+#include "graph/rewriter.h"
+#include "ops/builder.h"
+
+namespace lockstep {
+namespace {
+
+// What pays for itself in bf16 on every device that has it.
+constexpr std::array<std::string_view, 4> kComputeOps = {"matmul", "conv2d", "attention", "attention_qkv"};
+// Ops whose other operands are f32 parameters or statistics beside a first operand of any floating type.
+constexpr std::array<std::string_view, 5> kFirstOperandOps = {"layer_norm", "rms_norm", "batch_norm", "group_norm",
+                                                              "cross_entropy"};
+// Losses that compare f32 targets with predictions.
+constexpr std::array<std::string_view, 2> kF32Ops = {"bce_with_logits", "mse"};
+
+template <size_t N>
+bool listed(const std::array<std::string_view, N>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+class Lowering {
+ public:
+  explicit Lowering(const Graph& old) : old_(old), rewriter_(old), builder_(rewriter_.graph()) {
+    casts_.resize(static_cast<size_t>(old.value_count()));
+  }
+
+  Graph run() && {
+    for (const Node& node : old_.nodes()) lower(node);
+    return finish();
+  }
+
+ private:
+  bool is_f32(Value value) const { return builder_.type(value).dtype == DType::kF32; }
+  bool is_bf16(Value value) const { return builder_.type(value).dtype == DType::kBF16; }
+
+  void lower(const Node& node) {
+    std::vector<Value> inputs = rewriter_.mapped(node.inputs);
+    if (listed(kComputeOps, node.op->name)) {
+      for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = to_bf16(node.inputs[i], inputs[i]);
+    } else if (listed(kF32Ops, node.op->name)) {
+      for (Value& input : inputs)
+        if (is_bf16(input)) input = builder_.cast(input, DType::kF32);
+    } else if (!listed(kFirstOperandOps, node.op->name) && std::any_of(inputs.begin(), inputs.end(), [&](Value v) { return is_bf16(v); })) {
+      for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = to_bf16(node.inputs[i], inputs[i]);
+    }
+    rewriter_.copy(node, inputs);
+  }
+
+  // One cast per value, made where it is first needed.
+  Value to_bf16(Value old_value, Value value) {
+    if (!is_f32(value)) return value;
+    Value& cast = casts_[static_cast<size_t>(old_value.id)];
+    if (!cast.valid()) cast = builder_.cast(value, DType::kBF16);
+    return cast;
+  }
+
+  Graph finish() {
+    Graph& graph = rewriter_.graph();
+    for (const GraphOutput& output : old_.outputs()) {
+      Value value = rewriter_.mapped(output.value);
+      if (is_bf16(value)) value = builder_.cast(value, DType::kF32);  // callers see the types they asked for
+      if (output.target.valid())
+        graph.add_update(rewriter_.mapped(output.target), value);
+      else
+        graph.add_output(value);
+    }
+    return std::move(graph);
+  }
+
+  const Graph& old_;
+  Rewriter rewriter_;
+  Builder builder_;
+  std::vector<Value> casts_;
+};
+
+}  // namespace
+
+Graph compute_in_bf16(const Graph& graph) { return Lowering(graph).run(); }
+
+}  // namespace lockstep

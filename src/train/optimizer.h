@@ -1,0 +1,42 @@
+// Optimizers by name: what each keeps beside the parameters, and the node that updates the flat buffers.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+#include "ops/builder.h"
+#include "runtime/flat.h"
+
+namespace lockstep {
+
+struct OptimizerSettings {
+  std::string name = "adamw";  // sgd, adam, adamw, lamb, lion, adafactor
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.01;
+  double momentum = 0.9;  // sgd
+  bool nesterov = false;  // sgd
+  double clip_norm = 1.0;  // 0: no clipping
+};
+
+// A flat buffer of optimizer state: an input of the update graph.
+struct StateBuffer {
+  std::string name;
+  int64_t numel = 0;
+};
+
+// Throws UserError for an unknown name.
+std::vector<StateBuffer> optimizer_state(const FlatLayout& layout, const OptimizerSettings& settings);
+// Whether untouched rows of a table can be left behind and caught up later.
+bool supports_row_updates(const OptimizerSettings& settings);
+
+// Adds the state inputs and the update of all of `p` to the graph.
+void emit_optimizer(Graph& graph, Value p, Value g, Value scale, Value lr, Value step, const FlatLayout& layout,
+                    const std::vector<ParamInit>& params, const OptimizerSettings& settings);
+
+// The attributes that the AdamW ops share.
+Attributes adamw_attributes(const OptimizerSettings& settings, bool decay);
+const ParamInit& init_of(const std::vector<ParamInit>& params, const std::string& name);
+
+}  // namespace lockstep
