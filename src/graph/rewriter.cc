@@ -25,8 +25,8 @@ std::vector<Value> Rewriter::mapped(std::span<const Value> old_values) const {
   return values;
 }
 
-std::vector<Value> Rewriter::copy(const Node& node) {
-  std::vector<Value> results = graph_.emit_all(*node.op, mapped(node.inputs), node.attributes, old_.name(node.outputs[0]));
+std::vector<Value> Rewriter::copy(const Node& node, std::span<const Value> inputs) {
+  std::vector<Value> results = graph_.emit_all(*node.op, inputs, node.attributes, old_.name(node.outputs[0]));
   for (size_t i = 0; i < results.size(); ++i) {
     if (i > 0 && !graph_.find(old_.name(node.outputs[i])).valid()) graph_.rename(results[i], old_.name(node.outputs[i]));
     map(node.outputs[i], results[i]);
