@@ -17,15 +17,9 @@ Value mlp(ModelBuilder& b, const std::string& name, Value x, const std::vector<i
   return x;
 }
 
-// Products of every pair of the feature vectors [B, F, dim], the strict lower triangle row by row.
+// Products of every pair of the feature vectors [B, F, dim].
 Value pairwise(ModelBuilder& b, Value features) {
-  const int64_t batch = b.shape(features)[0];
-  const int64_t count = b.shape(features)[1];
-  const Value products = b.matmul(features, features, false, true);
-  std::vector<Value> rows;
-  for (int64_t row = 1; row < count; ++row)
-    rows.push_back(b.reshape(b.slice(b.slice(products, 1, row, row + 1), 2, 0, row), {batch, row}));
-  return b.graph().emit_all("concat", rows, {{"axis", int64_t{1}}}).at(0);
+  return b.op("lower_triangle", {b.matmul(features, features, false, true)});
 }
 
 }  // namespace

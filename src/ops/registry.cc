@@ -7,7 +7,7 @@ namespace lockstep {
   /* pointwise */ X(add) X(sub) X(mul) X(div) X(neg) X(exp) X(log) X(sqrt) X(rsqrt) X(pow) \
     X(tanh) X(erf) X(sigmoid) X(relu) X(gelu) X(gelu_grad) X(silu) X(silu_grad) \
     X(abs) X(sign) X(minimum) X(maximum) X(clamp) X(where) X(compare) X(logical_not) X(cast) \
-  /* shapes */ X(constant) X(iota) X(reshape) X(broadcast) X(transpose) X(slice) X(concat) X(split) X(pad) \
+  /* shapes */ X(lower_triangle) X(lower_triangle_grad) X(constant) X(iota) X(reshape) X(broadcast) X(transpose) X(slice) X(concat) X(split) X(pad) \
   /* reductions */ X(sum) X(mean) X(max) X(max_grad) X(argmax) \
   /* products */ X(matmul) \
   /* fused */ X(fused) X(fused_sum) \

@@ -7,7 +7,7 @@ namespace lockstep::cpu {
 // clang-format off
 #define LOCKSTEP_KERNELS(X) \
   /* products */ X(matmul_f32) X(matmul_bf16) X(matmul_bf16_via_f32) \
-  /* shapes */ X(constant) X(iota) X(broadcast) X(transpose) X(slice) X(split) X(concat) X(pad) \
+  /* shapes */ X(lower_triangle) X(lower_triangle_grad) X(constant) X(iota) X(broadcast) X(transpose) X(slice) X(split) X(concat) X(pad) \
   /* pointwise and fused */ X(pointwise) X(pointwise_exact) X(fused) X(fused_sum) \
   /* reductions */ X(sum) X(mean) X(max) X(max_grad) X(argmax) \
   /* convolution */ X(conv2d_direct) X(conv2d) X(conv2d_unfold) X(conv2d_bf16_via_f32) \
