@@ -34,9 +34,7 @@ void* Executable::address(const Location& location) const {
   return static_cast<char*>(arena_->data()) + location.offset;
 }
 
-void* Executable::output(size_t index) const {
-  return address(plan_.locations[static_cast<size_t>(graph().outputs()[index].value.id)]);
-}
+void* Executable::output(size_t index) const { return address_of(graph().outputs()[index].value); }
 
 void Executable::resolve() {
   for (const GraphInput& input : graph().inputs()) {
@@ -50,15 +48,24 @@ void Executable::resolve() {
   for (size_t n = 0; n < plan_.steps.size(); ++n) {
     if (plan_.kernels[n] == nullptr) continue;
     const Node& node = graph().nodes()[n];
-    Step step{plan_.kernels[n].get(), {}, {}, address(plan_.steps[n].workspace), steps_.size()};
-    for (const Value value : node.inputs) step.inputs.push_back(address(plan_.locations[static_cast<size_t>(value.id)]));
-    for (const Value value : node.outputs) step.outputs.push_back(address(plan_.locations[static_cast<size_t>(value.id)]));
+    Step step{plan_.kernels[n].get(), {}, {}, address(plan_.steps[n].workspace), static_cast<int32_t>(n), steps_.size()};
+    for (const Value value : node.inputs) step.inputs.push_back(address_of(value));
+    for (const Value value : node.outputs) step.outputs.push_back(address_of(value));
     const Cost cost = cost_of(graph(), node);
     if (first_time)
       profile_.push_back({graph().name(node.outputs[0]), std::string(node.op->name), plan_.steps[n].kernel, 0, 0, cost.flops, cost.bytes});
     steps_.push_back(std::move(step));
   }
   resolved_ = true;
+}
+
+void Executable::run_watched(const std::function<bool(const Node&)>& watch) {
+  if (!resolved_) resolve();
+  for (const Step& step : steps_) {
+    stream_->enqueue(*step.kernel, {step.inputs, step.outputs, step.workspace});
+    stream_->synchronize();
+    if (!watch(graph().nodes()[static_cast<size_t>(step.node)])) return;
+  }
 }
 
 void Executable::run() {
@@ -77,8 +84,7 @@ void Executable::run() {
     ++entry.runs;
   }
   for (const PlanCopy& copy : plan_.copies)
-    backend_.copy(address(plan_.locations[static_cast<size_t>(copy.to.id)]),
-                  address(plan_.locations[static_cast<size_t>(copy.from.id)]), graph().type(copy.from).bytes());
+    backend_.copy(address_of(copy.to), address_of(copy.from), graph().type(copy.from).bytes());
   stream_->synchronize();
 }
 

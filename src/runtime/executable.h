@@ -1,5 +1,6 @@
 // Executable: a plan with memory. Bind the inputs, run, read the outputs.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,6 +36,11 @@ class Executable {
   // Throws InternalError when an input is not bound.
   void run();
 
+  // Runs step by step; after each one calls watch(node), and stops when it says false.
+  void run_watched(const std::function<bool(const Node&)>& watch);
+  // Where a value lies. Results share bytes: only right after its step is a value sure to be there.
+  void* address_of(Value value) const { return address(plan_.locations[static_cast<size_t>(value.id)]); }
+
   // While on, run() times every step.
   void set_profiling(bool on) { profiling_ = on; }
   const std::vector<ProfileEntry>& profile() const { return profile_; }
@@ -48,6 +54,7 @@ class Executable {
     std::vector<void*> inputs;
     std::vector<void*> outputs;
     void* workspace;
+    int32_t node;
     size_t profile_index;
   };
 

@@ -6,8 +6,10 @@
 #include <iostream>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "ops/op_driver.h"
 #include "ops/registry.h"
 
@@ -82,7 +84,6 @@ INSTANTIATE_TEST_SUITE_P(Ops, OpCaseTest, ::testing::ValuesIn(read_cases(LOCKSTE
 // Ops x (f32, bf16): "yes" when a case of the op runs on the backend in that dtype.
 void print_matrix(std::ostream& out) {
   std::map<std::string, std::set<std::string>> support;
-  std::map<std::string, bool> gradient;
   const auto backend = make_cpu_backend(1);
   for (const OpCase& base : read_cases(LOCKSTEP_OP_CASES)) {
     for (const std::string& dtype : base.dtypes) {
@@ -105,6 +106,12 @@ void print_matrix(std::ostream& out) {
         << (op.gradient != nullptr ? "yes" : op.gradient_is_zero ? "zero" : "-") << " | " << mark("f32") << " | "
         << mark("bf16") << " | yes |\n";
   }
+}
+
+TEST(SupportMatrix, ThePageInTheDocsIsCurrent) {
+  std::ostringstream current;
+  print_matrix(current);
+  EXPECT_EQ(read_file(LOCKSTEP_DOCS "/support.md"), current.str()) << "run: op_test --matrix > docs/support.md";
 }
 
 void print_timing(std::ostream& out) {
