@@ -115,7 +115,7 @@ void run(const BenchOptions& options) {
       train.update().set_profiling(true);
     }
     const auto begin = Clock::now();
-    last = train.run(step, 1e-4);
+    last = train.run(1e-4);
     if (measured) times.push_back(milliseconds_since(begin));
     if (step == 1) first = last;
   }

@@ -27,7 +27,7 @@ Outcome run(const Model& model, int64_t microbatches, int64_t leaves, int thread
   TrainStep train(model, *backend, options);
   StepResult result;
   for (int64_t step = 1; step <= 3; ++step)
-    result = train.run(step, 1e-2, [&](int64_t m) { set_synthetic_inputs(train, model, 11, step * microbatches + m); });
+    result = train.run(1e-2, [&](int64_t m) { set_synthetic_inputs(train, model, 11, step * microbatches + m); });
   return {train.weights_sha256(), result.loss, result.grad_norm};
 }
 

@@ -28,7 +28,7 @@ Outcome train(const std::string& name, int threads) {
   set_synthetic_inputs(step, model, 1, 1);
   Outcome outcome;
   for (int64_t t = 1; t <= 20; ++t) {
-    const StepResult result = step.run(t, name == "sgd" ? 0.1 : 3e-3);
+    const StepResult result = step.run(name == "sgd" ? 0.1 : 3e-3);
     if (t == 1) outcome.first = result.loss;
     outcome.last = result.loss;
   }

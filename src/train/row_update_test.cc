@@ -24,7 +24,7 @@ TEST(RowUpdate, EqualsTheDenseUpdateBitForBit) {
     const double lr = 1e-2 / static_cast<double>(step);
     for (TrainStep* train : {&rows, &dense}) {
       set_synthetic_inputs(*train, model, 4, step);
-      train->run(step, lr);
+      train->run(lr);
     }
     if (step % 4 == 0) {
       EXPECT_EQ(rows.weights_sha256(), dense.weights_sha256()) << "after step " << step;

@@ -46,7 +46,7 @@ TrainStep::TrainStep(const Model& model, Backend& backend, const TrainOptions& o
 std::vector<Executable*> TrainStep::executables() const {
   std::vector<Executable*> all;
   for (Executable* executable :
-       {backward_.get(), backward_accumulate_.get(), update_.get(), catch_up_.get(), catch_up_all_.get()})
+       {backward_.get(), backward_accumulate_.get(), norm_.get(), update_.get(), catch_up_.get(), catch_up_all_.get()})
     if (executable != nullptr) all.push_back(executable);
   return all;
 }
@@ -75,6 +75,7 @@ void TrainStep::compile_all(const Model& model) {
   passes.disabled.insert(passes.disabled.end(), {"autodiff", "bf16"});
   std::vector<RowTable> merged = tables_;
   for (RowTable& table : merged) table.ids *= options_.microbatches;
+  norm_ = compile(build_norm(layout_, merged, options_.optimizer), backend_, passes);
   update_ = compile(build_update(layout_, model.params, merged, options_.optimizer), backend_, passes);
   if (tables_.empty()) return;
   catch_up_ = compile(build_catch_up(model.params, tables_, options_.optimizer, false), backend_, passes);
@@ -111,6 +112,7 @@ void TrainStep::allocate_inputs() {
   addresses_["lr"] = allocate(kFloat);
   addresses_["step"] = allocate(sizeof(int64_t));
   addresses_["count"] = allocate(sizeof(int64_t));
+  addresses_["scale"] = allocate(kFloat);
   addresses_["lr_history"] = allocate(kLrHistory * kFloat);
   for (const GraphInput& input : backward_->graph().inputs()) {
     if (input.role != Role::kInput && input.role != Role::kState) continue;
@@ -144,15 +146,13 @@ void TrainStep::run_backward(int64_t slot, bool accumulate) {
   if (accumulate) slots_->add_lists(slot, lists_);
 }
 
-StepResult TrainStep::run(int64_t step, double lr, const std::function<void(int64_t)>& load) {
-  LOCKSTEP_CHECK(step == steps_done_ + 1, "step {} after step {}", step, steps_done_);
+StepResult TrainStep::accumulate(const std::function<void(int64_t)>& load) {
   LOCKSTEP_CHECK(load || options_.microbatches == 1, "{} microbatches need a loader", options_.microbatches);
-  const auto rate = static_cast<float>(lr);
+  // The step that the rows read now must have reached the one before.
+  const int64_t next = steps_applied_ + 1;
   // A row may be left behind for at most as many steps as learning rates are remembered.
-  if (step - caught_up_ >= kLrHistory) catch_up_all();
-  backend_.upload(addresses_["step"], &step, sizeof step);
-  backend_.upload(addresses_["lr"], &rate, sizeof rate);
-  backend_.upload(static_cast<char*>(addresses_["lr_history"]) + step % kLrHistory * kFloat, &rate, sizeof rate);
+  if (next - caught_up_ >= kLrHistory) catch_up_all();
+  backend_.upload(addresses_["step"], &next, sizeof next);
 
   StepResult result;
   // The loss takes the same tree as the gradients.
@@ -179,32 +179,51 @@ StepResult TrainStep::run(int64_t step, double lr, const std::function<void(int6
     if ((m + 1) % per_leaf == 0) tree.push(merge);
   }
   tree.finish(merge);
-  run_update(result);
-  steps_done_ = step;
+
+  float norm = 0;
+  backend_.upload(addresses_["count"], &result.count, sizeof result.count);
+  bind_root(*norm_);
+  norm_->run();
+  backend_.download(&norm, norm_->output(0), sizeof norm);
+  backend_.copy(addresses_["scale"], norm_->output(1), kFloat);
   result.loss = static_cast<double>(losses[0]) / static_cast<double>(std::max<int64_t>(result.count, 1));
+  result.grad_norm = norm;
   return result;
 }
 
-void TrainStep::run_update(StepResult& result) {
-  GradientSlot& root = (*slots_)[0];
-  backend_.upload(addresses_["count"], &result.count, sizeof result.count);
-  update_->bind("grads", root.dense->data());
-  for (size_t i = 0; i < tables_.size(); ++i) {
-    update_->bind(grad_ids_name(tables_[i].name), root.tables[i].ids->data());
-    update_->bind(grad_rows_name(tables_[i].name), root.tables[i].rows->data());
-  }
+void TrainStep::apply(double lr) {
+  const int64_t step = ++steps_applied_;
+  const auto rate = static_cast<float>(lr);
+  backend_.upload(addresses_["step"], &step, sizeof step);
+  backend_.upload(addresses_["lr"], &rate, sizeof rate);
+  backend_.upload(static_cast<char*>(addresses_["lr_history"]) + step % kLrHistory * kFloat, &rate, sizeof rate);
+  bind_root(*update_);
   update_->run();
-  float norm = 0;
-  backend_.download(&norm, update_->output(0), sizeof norm);
-  result.grad_norm = norm;
+}
+
+StepResult TrainStep::run(double lr, const std::function<void(int64_t)>& load) {
+  const StepResult result = accumulate(load);
+  apply(lr);
+  return result;
+}
+
+// The root of the tree is in slot 0.
+void TrainStep::bind_root(Executable& executable) {
+  GradientSlot& root = (*slots_)[0];
+  executable.bind("grads", root.dense->data());
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    if (executable.graph().find(grad_ids_name(tables_[i].name)).valid())
+      executable.bind(grad_ids_name(tables_[i].name), root.tables[i].ids->data());
+    executable.bind(grad_rows_name(tables_[i].name), root.tables[i].rows->data());
+  }
 }
 
 void TrainStep::catch_up_all() {
-  if (!catch_up_all_ || caught_up_ == steps_done_) return;
-  const int64_t next = steps_done_ + 1;
+  if (!catch_up_all_ || caught_up_ == steps_applied_) return;
+  const int64_t next = steps_applied_ + 1;
   backend_.upload(addresses_["step"], &next, sizeof next);
   catch_up_all_->run();
-  caught_up_ = steps_done_;
+  caught_up_ = steps_applied_;
 }
 
 const TrainStep::Param& TrainStep::find_param(std::string_view name) const {

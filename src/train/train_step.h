@@ -38,9 +38,14 @@ class TrainStep {
 
   // Copies one microbatch's data into the buffer of a graph input.
   void set_input(std::string_view name, const void* host, int64_t bytes);
-  // Forward and backward of every microbatch, clip, update. Steps count from 1, one after the other. `load` calls
-  // set_input for the microbatch it is given; with one microbatch it may be left out.
-  StepResult run(int64_t step, double lr, const std::function<void(int64_t microbatch)>& load = {});
+  // Forward and backward of every microbatch: gradients, their norm, the loss. `load` calls set_input for the microbatch
+  // it is given; with one microbatch it may be left out.
+  StepResult accumulate(const std::function<void(int64_t microbatch)>& load = {});
+  // One step of the optimizer with the gradients at hand. A step may be left out: nothing happened then.
+  void apply(double lr);
+  // Both, for callers that always apply.
+  StepResult run(double lr, const std::function<void(int64_t microbatch)>& load = {});
+  int64_t steps_applied() const { return steps_applied_; }
   // Brings every row of every table up to date. Reading parameters does it too.
   void catch_up_all();
 
@@ -72,7 +77,7 @@ class TrainStep {
   void allocate_inputs();
   // Runs one microbatch's backward into a slot: written, or added to what the slot holds.
   void run_backward(int64_t slot, bool accumulate);
-  void run_update(StepResult& result);
+  void bind_root(Executable& executable);
   std::vector<Executable*> executables() const;
   Region gradient_region() const;
   void bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists);
@@ -88,6 +93,7 @@ class TrainStep {
   std::unique_ptr<Executable> backward_accumulate_;  // null unless a leaf has several microbatches
   std::unique_ptr<GradientSlots> slots_;
   std::vector<RowList> lists_;  // of a microbatch that is added to a leaf
+  std::unique_ptr<Executable> norm_;
   std::unique_ptr<Executable> update_;
   std::unique_ptr<Executable> catch_up_;      // null without tables
   std::unique_ptr<Executable> catch_up_all_;  // null without tables
@@ -95,7 +101,7 @@ class TrainStep {
   std::unordered_map<std::string, void*> addresses_;  // of every bound input, by name
   std::vector<Param> params_;
   std::unordered_map<std::string, int64_t> input_bytes_;
-  int64_t steps_done_ = 0;
+  int64_t steps_applied_ = 0;
   int64_t caught_up_ = 0;  // the step that every row has reached
 };
 

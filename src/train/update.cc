@@ -17,29 +17,22 @@ std::vector<Value> add_table_inputs(Graph& graph, const RowTable& table) {
           graph.add_input(last_step_name(table.name), {DType::kI32, {table.table[0]}}, Role::kState)};
 }
 
+Value add_gradient_rows(Graph& graph, const RowTable& table) {
+  return graph.add_input(grad_rows_name(table.name), {DType::kF32, {table.ids, table.table[1]}}, Role::kGrad);
+}
+
 }  // namespace
 
 std::string moment1_name(std::string_view param) { return fmt::format("moment1.{}", param); }
 std::string moment2_name(std::string_view param) { return fmt::format("moment2.{}", param); }
 std::string last_step_name(std::string_view param) { return fmt::format("last_step.{}", param); }
 
-Graph build_update(const FlatLayout& layout, const std::vector<ParamInit>& params,
-                   const std::vector<RowTable>& tables, const OptimizerSettings& settings) {
-  Graph graph(all_ops(), "update");
+Graph build_norm(const FlatLayout& layout, const std::vector<RowTable>& tables, const OptimizerSettings& settings) {
+  Graph graph(all_ops(), "norm");
   Builder b(graph);
-  const Type flat{DType::kF32, {layout.numel()}};
-  const Value p = graph.add_input("params", flat, Role::kParam);
-  const Value g = graph.add_input("grads", flat, Role::kGrad);
+  std::vector<Value> gradients{graph.add_input("grads", {DType::kF32, {layout.numel()}}, Role::kGrad)};
+  for (const RowTable& table : tables) gradients.push_back(add_gradient_rows(graph, table));
   const Value count = b.input("count", {DType::kI64, {}});
-  const Value lr = b.input("lr", {DType::kF32, {}});
-  const Value step = b.input("step", {DType::kI64, {}});
-  std::vector<Value> gradients{g};
-  std::vector<Value> row_ids;
-  for (const RowTable& table : tables) {
-    row_ids.push_back(graph.add_input(grad_ids_name(table.name), {DType::kI32, {table.ids}}, Role::kGrad));
-    gradients.push_back(graph.add_input(grad_rows_name(table.name), {DType::kF32, {table.ids, table.table[1]}}, Role::kGrad));
-  }
-
   const Value one = b.constant(1.0, {DType::kF32, {}});
   const Value inverse_count = b.div(one, b.cast(count, DType::kF32));
   const Value norm = b.mul(graph.emit_all("global_norm", gradients).at(0), inverse_count);
@@ -50,12 +43,28 @@ Graph build_update(const FlatLayout& layout, const std::vector<ParamInit>& param
     scale = b.mul(scale, b.op("minimum", {one, b.div(limit, b.shift(norm, 1e-6))}));
   }
   graph.add_output(norm);
+  graph.add_output(scale);
+  return graph;
+}
+
+Graph build_update(const FlatLayout& layout, const std::vector<ParamInit>& params,
+                   const std::vector<RowTable>& tables, const OptimizerSettings& settings) {
+  Graph graph(all_ops(), "update");
+  Builder b(graph);
+  const Type flat{DType::kF32, {layout.numel()}};
+  const Value p = graph.add_input("params", flat, Role::kParam);
+  const Value g = graph.add_input("grads", flat, Role::kGrad);
+  const Value scale = b.input("scale", {DType::kF32, {}});
+  const Value lr = b.input("lr", {DType::kF32, {}});
+  const Value step = b.input("step", {DType::kI64, {}});
   emit_optimizer(graph, p, g, scale, lr, step, layout, params, settings);
-  for (size_t i = 0; i < tables.size(); ++i) {
-    const std::vector<Value> state = add_table_inputs(graph, tables[i]);
-    const auto rows = b.op_all("adamw_rows", {state[0], state[1], state[2], state[3], row_ids[i], gradients[i + 1], scale, lr, step},
-                               adamw_attributes(settings, init_of(params, tables[i].name).decay));
-    for (size_t k = 0; k < state.size(); ++k) graph.add_update(state[k], rows[k]);
+  for (const RowTable& table : tables) {
+    const std::vector<Value> state = add_table_inputs(graph, table);
+    const Value ids = graph.add_input(grad_ids_name(table.name), {DType::kI32, {table.ids}}, Role::kGrad);
+    const Value rows = add_gradient_rows(graph, table);
+    const auto updated = b.op_all("adamw_rows", {state[0], state[1], state[2], state[3], ids, rows, scale, lr, step},
+                                  adamw_attributes(settings, init_of(params, table.name).decay));
+    for (size_t k = 0; k < state.size(); ++k) graph.add_update(state[k], updated[k]);
   }
   return graph;
 }
