@@ -5,6 +5,7 @@
 // build a new one (see graph/rewriter.h).
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -103,7 +104,8 @@ class Graph {
   std::vector<GraphInput> inputs_;
   std::vector<Node> nodes_;
   std::vector<GraphOutput> outputs_;
-  std::vector<ValueInfo> values_;
+  // A deque, so that types and names handed out by reference stay valid while nodes are added.
+  std::deque<ValueInfo> values_;
   std::unordered_map<std::string, int32_t> by_name_;
   std::unordered_map<std::string, int32_t> next_suffix_;
 };
