@@ -72,11 +72,31 @@ class Layout {
       const int32_t writer = graph_.producer(origin);
       const int32_t last_read = last_use_[static_cast<size_t>(output.target.id)];
       const bool direct = writer >= 0 && (last_read < writer || (last_read == writer && allows_inplace(writer, output.target, origin)));
-      if (direct)
-        join(origin, output.target);
-      else
+      if (!direct) {
         plan.copies.push_back({output.value, output.target});
+        continue;
+      }
+      join(origin, output.target);
+      pull_chain(writer, origin, output.target, last_read);
     }
+  }
+
+  // What is turned into the update in place may be made in the target's buffer too: a tied table's gradient is written
+  // by a product and added to by an embedding.
+  void pull_chain(int32_t writer, Value made, Value target, int32_t last_read) {
+    for (const InplacePair pair : node(writer).op->inplace) {
+      if (!present(writer, pair) || node(writer).outputs[static_cast<size_t>(pair.output)] != made) continue;
+      const Value origin{root(node(writer).inputs[static_cast<size_t>(pair.input)])};
+      const int32_t producer = graph_.producer(origin);
+      if (producer < 0 || last_read >= producer || last_use_[static_cast<size_t>(origin.id)] != writer) continue;
+      if (graph_.type(origin).bytes() != graph_.type(target).bytes() || uses_of_buffer(writer, origin.id) != 1) continue;
+      join(origin, target);
+      return pull_chain(producer, origin, target, last_read);
+    }
+  }
+
+  int64_t uses_of_buffer(int32_t n, int32_t buffer) {
+    return std::count_if(node(n).inputs.begin(), node(n).inputs.end(), [&](Value input) { return root(input) == buffer; });
   }
 
   // Operands and results may be optional (sgd without momentum) or any number (fused).
@@ -113,9 +133,7 @@ class Layout {
       if (root(other) == buffer) return;
     if (buffer_last_use(buffer) != n) return;
     // Another operand in the same buffer under another name would be overwritten while it is read.
-    int uses = 0;
-    for (const Value other : node(n).inputs) uses += root(other) == buffer ? 1 : 0;
-    if (uses == 1) join(output, input);
+    if (uses_of_buffer(n, buffer) == 1) join(output, input);
   }
 
   int32_t buffer_last_use(int32_t buffer) const { return last_use_[static_cast<size_t>(buffer)]; }

@@ -27,6 +27,14 @@ TEST(Plan, UpdatesAreWrittenIntoTheirTarget) {
   EXPECT_TRUE(plan.copies.empty());
 }
 
+TEST(Plan, AChainOfInPlaceWorkIsDoneInTheTarget) {
+  const auto backend = make_cpu_backend(1);
+  const Plan plan = plan_of(
+      "graph t(a: f32[8], b: f32[8], grad: f32[8] @grad) {\n  p = add(a, b)\n  q = mul(p, b)\n  return grad <- q\n}\n", *backend);
+  EXPECT_EQ(plan.locations[static_cast<size_t>(plan.graph.find("p").id)].input, 2);
+  EXPECT_EQ(plan.memory.arena_peak, 0);
+}
+
 TEST(Plan, AnUpdateWaitsForTheLastReaderOfItsTarget) {
   const auto backend = make_cpu_backend(1);
   // w is read by the product after n is made, so n may not overwrite it yet.
