@@ -30,7 +30,9 @@ class TileTerms : public TermSource {
     float* buffer = buffers_ + thread * kTermsAtOnce;
     const float* first = nullptr;
     for (int64_t done = 0; done < count;) {
-      const TilePlace place{next_tile(begin + done, count - done), scratch_of(thread), buffer + done};
+      const Tile tile = next_tile(begin + done, count - done);
+      const int64_t end = begin + done + tile.elements();
+      const TilePlace place{tile, scratch_of(thread), buffer + done, end < numel() ? end : -1};
       run_.evaluate(place);
       if (done == 0) first = run_.value_of(step_, place);
       done += place.tile.elements();
@@ -39,6 +41,7 @@ class TileTerms : public TermSource {
   }
 
  private:
+  int64_t numel() const { return steps_.layout.rows() * steps_.layout.columns(); }
   float* scratch_of(int thread) const { return scratch_ + thread * thread_scratch(steps_); }
 
   Tile next_tile(int64_t begin, int64_t count) const {
@@ -72,8 +75,10 @@ void TileProgram::run(const CpuContext& context, const KernelArgs& args) const {
     float* scratch = static_cast<float*>(args.workspace) + thread * thread_scratch(steps_);
     run.begin(scratch);
     const int64_t end = std::min((task + 1) * grain, layout.tiles());
-    for (int64_t index = task * grain; index < end; ++index)
-      run.evaluate({layout.tile(index), scratch, nullptr});
+    for (int64_t index = task * grain; index < end; ++index) {
+      const int64_t next = index + 1 < end ? layout.offset(layout.tile(index + 1)) : -1;
+      run.evaluate({layout.tile(index), scratch, nullptr, next});
+    }
   });
 }
 

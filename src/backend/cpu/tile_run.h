@@ -10,6 +10,7 @@ struct TilePlace {
   Tile tile;
   float* scratch = nullptr;  // slots * stride floats
   float* terms = nullptr;    // where a summed value goes when it is not stored as f32
+  int64_t next = -1;         // the first element of the tile that comes after, or -1
 };
 
 class TileRun {
@@ -37,6 +38,7 @@ class TileRun {
   const float* tile_of(const TileArgument& argument, const TilePlace& place) const;
   void execute(const TileStep& step, const TilePlace& place) const;
   void execute_on_tiles(const TileStep& step, const TilePlace& place, float* out) const;
+  void prefetch(int64_t begin, int64_t count) const;
   void round(const TileStep& step, const TilePlace& place, float* value) const;
   void store_deferred(const TilePlace& place) const;
 
