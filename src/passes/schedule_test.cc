@@ -1,5 +1,7 @@
 #include "passes/schedule.h"
 
+#include <map>
+
 #include "passes/live_bytes.h"
 #include "passes/rewrite_case.h"
 
@@ -78,6 +80,29 @@ TEST(Schedule, ConstantsAndViewsStandBesideTheirReader) {
                       a = exp(x)  c = constant() {value=2.0, shape=[8,8]}  b = reshape(a) {shape=[8,8]}
                       d = mul(b, c)  v = reshape(x) {shape=[8,8]}  e = mul(d, v)  return e
                     })");
+}
+
+TEST(Schedule, TransfersStartEarlyEndLateAndKeepTheirOrder) {
+  const Graph graph = scheduled(graph_of(R"(graph f(x: f32[64], y: f32[64]) {
+    a = exp(x)
+    b = tanh(y)
+    c = neg(x)
+    bs = all_reduce_start(b) {group="data", size=2}
+    br = all_reduce_done(bs, b)
+    as = all_reduce_start(a) {group="data", size=2}
+    ar = all_reduce_done(as, a)
+    d = mul(c, c)
+    e = mul(d, br)
+    return e, ar
+  })"));
+  std::map<std::string, int> place;
+  int next = 0;
+  for (const Node& node : graph.nodes()) place[graph.name(node.outputs[0])] = next++;
+  EXPECT_LT(place["bs"], place["as"]);
+  EXPECT_EQ(place["bs"], place["b"] + 1);
+  EXPECT_LT(place["bs"], place["c"]);
+  EXPECT_EQ(place["br"], place["e"] - 1);
+  EXPECT_GT(place["ar"], place["e"]);
 }
 
 TEST(Schedule, NeverWorseThanProgramOrder) {

@@ -97,6 +97,38 @@ TEST(Simplify, CastsThatLoseNothing) {
   expect_unchanged(R"(graph f(x: f32[3]) { a = cast(x) {dtype=bf16}  y = cast(a) {dtype=f32}  return y })");
 }
 
+TEST(Simplify, ChainsOfTransposes) {
+  expect_simplified(R"(graph f(x: f32[2,3,4]) {
+                         a = transpose(x) {permutation=[1,2,0]}  b = transpose(a) {permutation=[2,0,1]}
+                         c = transpose(a) {permutation=[1,0,2]}  return b, c
+                       })",
+                    R"(graph f(x: f32[2,3,4]) { c = transpose(x) {permutation=[2,1,0]}  return x, c })");
+}
+
+TEST(Simplify, ATransposeThatMovesNoElementIsAView) {
+  expect_simplified(R"(graph f(x: f32[2,1,4]) { y = transpose(x) {permutation=[1,0,2]}  return y })",
+                    R"(graph f(x: f32[2,1,4]) { y = reshape(x) {shape=[1,2,4]}  return y })");
+}
+
+TEST(Simplify, SlicesAndConcatenations) {
+  expect_simplified(R"(graph f(x: f32[9,4]) {
+                         a = slice(x) {axis=0, begin=0, end=9}  b = slice(a) {axis=0, begin=2, end=8}
+                         c = slice(b) {axis=-2, begin=1, end=3}  d = concat(c) {axis=0}  return d
+                       })",
+                    R"(graph f(x: f32[9,4]) { c = slice(x) {axis=-2, begin=3, end=5}  return c })");
+}
+
+TEST(Simplify, ConstantsOfAnyShape) {
+  expect_simplified(R"(graph f(x: bf16[3,2]) {
+                         c = constant() {value=0.1, shape=[2,3]}  t = transpose(c) {permutation=[1,0]}
+                         b = cast(t) {dtype=bf16}  y = add(x, b)  return y
+                       })",
+                    // 0.1 as bf16 holds it.
+                    R"(graph f(x: bf16[3,2]) {
+                         b = constant() {value=0.10009765625, shape=[3,2], dtype=bf16}  y = add(x, b)  return y
+                       })");
+}
+
 TEST(Simplify, KnownConditions) {
   expect_simplified(R"(graph f(x: f32[3], z: f32[3]) {
                          c = constant() {value=0.0, shape=[3], dtype=bool}  y = where(c, x, z)  return y

@@ -83,6 +83,18 @@ Value cast_of_cast(Simplifier& s, const Candidate& c) {
   return s.emit("cast", {inner->inputs[0]}, c.attributes);
 }
 
+Value slice_of_slice(Simplifier& s, const Candidate& c) {
+  const Node* inner = s.made_by(c.in(0), "slice");
+  const int rank = c.type.shape.rank();
+  const auto axis = [&](const Attributes& attributes) { return (attributes.integer("axis") + rank) % rank; };
+  if (inner == nullptr || axis(inner->attributes) != axis(c.attributes)) return {};
+  const int64_t shift = inner->attributes.integer("begin");
+  Attributes attributes = c.attributes;
+  attributes.set("begin", attributes.integer("begin") + shift);
+  attributes.set("end", attributes.integer("end") + shift);
+  return s.emit("slice", {inner->inputs[0]}, attributes);
+}
+
 Value concat_of_one(Simplifier&, const Candidate& c) { return c.inputs.size() == 1 ? c.in(0) : Value{}; }
 
 Value reduce_nothing(Simplifier& s, const Candidate& c) {
@@ -103,6 +115,7 @@ constexpr std::array kRules = {
     Rule{"cast", same_type},
     Rule{"cast", cast_of_cast},
     Rule{"slice", same_type},
+    Rule{"slice", slice_of_slice},
     Rule{"concat", concat_of_one},
     Rule{"sum", reduce_nothing},
     Rule{"mean", reduce_nothing},
