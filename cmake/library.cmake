@@ -52,3 +52,15 @@ function(lockstep_simd library folder)
     target_sources(lockstep_${library} PRIVATE $<TARGET_OBJECTS:lockstep_simd_${isa}>)
   endforeach()
 endfunction()
+
+# lockstep_embed_templates(LIBRARY FOLDER): the folder's YAML files become job_templates() of the library.
+function(lockstep_embed_templates library folder)
+  file(GLOB texts CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.yaml)
+  set(output ${CMAKE_BINARY_DIR}/generated/job_templates.cc)
+  set(script ${CMAKE_SOURCE_DIR}/cmake/embed_texts.cmake)
+  add_custom_command(
+    OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} "-DTEXTS=${texts}" -DOUTPUT=${output} -P ${script}
+    DEPENDS ${texts} ${script} VERBATIM)
+  target_sources(lockstep_${library} PRIVATE ${output})
+endfunction()

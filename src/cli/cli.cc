@@ -19,6 +19,9 @@ int run_cli(int argc, char** argv) {
   add_version_command(app);
   add_env_command(app);
   add_graph_command(app);
+  add_check_command(app);
+  add_init_command(app);
+  add_schema_command(app);
   add_bench_command(app);
   try {
     app.parse(argc, argv);

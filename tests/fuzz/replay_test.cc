@@ -1,4 +1,4 @@
-// Replays the corpus of the fuzzer: inputs that once failed, and one of each kind.
+// Replays the corpora of the fuzzers: inputs that once failed, and one of each kind.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -6,23 +6,29 @@
 #include <sstream>
 
 #include "fuzz/graph_text.h"
+#include "fuzz/job.h"
 
 namespace lockstep::testing {
 namespace {
 
-TEST(FuzzCorpus, EveryTextIsAGraphOrAUserError) {
-  int graphs = 0;
+// How many of a corpus pass, and that none does worse than be refused.
+template <typename Check>
+void replay(const std::string& corpus, Check check) {
+  int good = 0;
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(LOCKSTEP_FUZZ_CORPUS)) {
+  for (const auto& entry : std::filesystem::directory_iterator(LOCKSTEP_FUZZ_CORPUS + ("/" + corpus))) {
     std::ifstream file(entry.path(), std::ios::binary);
     std::ostringstream text;
     text << file.rdbuf();
     ++files;
-    EXPECT_NO_THROW(graphs += check_graph_text(text.str()) ? 1 : 0) << entry.path();
+    EXPECT_NO_THROW(good += check(text.str()) ? 1 : 0) << entry.path();
   }
-  EXPECT_GT(graphs, 0);
-  EXPECT_GT(files, graphs);
+  EXPECT_GT(good, 0);
+  EXPECT_GT(files, good);
 }
+
+TEST(FuzzCorpus, EveryTextIsAGraphOrAUserError) { replay("graph_text", check_graph_text); }
+TEST(FuzzCorpus, EveryTextIsAJobOrAUserError) { replay("job", check_job); }
 
 }  // namespace
 }  // namespace lockstep::testing

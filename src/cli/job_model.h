@@ -1,0 +1,18 @@
+// The model that a job asks for.
+#pragma once
+#include "job/spec.h"
+#include "model/model.h"
+
+namespace lockstep {
+
+// What the data says about the model's inputs, where the job leaves it to the data.
+struct InputSizes {
+  int64_t tables = 8;  // categorical inputs
+  int64_t dense = 8;   // numeric inputs
+};
+
+// The graph of one microbatch. Throws UserError if the sizes do not make a model.
+Model build_job_model(const JobSpec& spec, const InputSizes& inputs);
+int64_t parameter_count(const Model& model);
+
+}  // namespace lockstep

@@ -1,0 +1,86 @@
+#include "job/field.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace lockstep {
+namespace {
+
+std::string number_text(double value) {
+  if (value == std::floor(value) && std::abs(value) < 1e15)
+    return fmt::format("{}", static_cast<int64_t>(value));
+  return fmt::format("{}", value);
+}
+
+template <typename... Slots>
+bool holds_any(const Slot& slot) {
+  return (std::holds_alternative<Slots>(slot) || ...);
+}
+
+}  // namespace
+
+ValueType Field::type() const {
+  if (bytes_) return ValueType::kBytes;
+  if (holds_any<SlotOf<int64_t>, SlotOf<std::optional<int64_t>>>(slot_)) return ValueType::kInt;
+  if (holds_any<SlotOf<double>, SlotOf<std::optional<double>>>(slot_)) return ValueType::kNumber;
+  if (holds_any<SlotOf<bool>>(slot_)) return ValueType::kFlag;
+  if (holds_any<SlotOf<std::string>>(slot_)) return ValueType::kText;
+  if (holds_any<SlotOf<std::vector<std::string>>>(slot_)) return ValueType::kTexts;
+  if (holds_any<SlotOf<std::vector<int64_t>>>(slot_)) return ValueType::kInts;
+  if (holds_any<SlotOf<std::array<double, 2>>>(slot_)) return ValueType::kPair;
+  if (holds_any<SlotOf<StepSpan>, SlotOf<std::optional<StepSpan>>>(slot_)) return ValueType::kSpan;
+  if (holds_any<ChoiceSlot>(slot_)) return ValueType::kChoice;
+  return ValueType::kAny;
+}
+
+std::span<const std::string_view> Field::choices() const {
+  const ChoiceSlot* choice = std::get_if<ChoiceSlot>(&slot_);
+  return choice != nullptr ? choice->names : std::span<const std::string_view>{};
+}
+
+bool Field::in_range(double value) const {
+  return (least_excluded_ ? value > least_ : value >= least_) &&
+         (most_excluded_ ? value < most_ : value <= most_);
+}
+
+std::string Field::range() const {
+  std::string text;
+  if (std::isfinite(least_))
+    text = fmt::format("{} {}", least_excluded_ ? "above" : "at least", number_text(least_));
+  if (std::isfinite(most_))
+    text += fmt::format("{}{} {}", text.empty() ? "" : " and ", most_excluded_ ? "below" : "at most",
+                        number_text(most_));
+  return text;
+}
+
+std::string Field::expectation() const {
+  const std::string limits = range().empty() ? "" : " " + range();
+  const std::string or_auto = auto_ ? ", or auto" : "";
+  switch (type()) {
+    case ValueType::kAny: return "anything";
+    case ValueType::kInt: return fmt::format("a whole number{}{}", limits, or_auto);
+    case ValueType::kNumber: return fmt::format("a number{}", limits);
+    case ValueType::kFlag: return "true or false";
+    case ValueType::kText: return "text";
+    case ValueType::kTexts: return "text or a list of texts";
+    case ValueType::kInts: return fmt::format("a list of whole numbers, each{}", limits);
+    case ValueType::kPair: return fmt::format("a list of two numbers, each{}", limits);
+    case ValueType::kSpan:
+      return "steps such as 200, a share of the run such as 5%, or samples such as 10000 samples";
+    case ValueType::kChoice: return fmt::format("{}", fmt::join(choices(), ", "));
+    case ValueType::kBytes: return fmt::format("bytes with a unit such as 512MiB or 16GiB{}", or_auto);
+  }
+  return {};
+}
+
+std::string Field::sample() const {
+  if (!example_.empty()) return std::string(example_);
+  if (!fallback_.empty()) return std::string(fallback_);
+  for (const auto& [value, fallback] : cases_)
+    if (!fallback.empty()) return std::string(fallback);
+  if (!choices().empty()) return std::string(choices().front());
+  return number_text(std::isfinite(least_) ? least_ + 1 : 1);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,113 @@
+// Where the job runs and what it leaves behind: strategy, workerPoolSpecs, checkpoint, output.
+//
+// workerPoolSpecs and the keys beside it are those of a Vertex AI CustomJob. What only its service can use is
+// read and passed over, with a note.
+#include "job/fields.h"
+
+namespace lockstep {
+
+#define LOCKSTEP_POOL_FIELD(member, doc) \
+  Field(                                 \
+      "workerPoolSpecs[]." #member, +[](JobSpec& spec) { return &spec.workerPoolSpecs.back().member; }, doc)
+
+std::vector<Field> pool_fields() {
+  return {
+      LOCKSTEP_POOL_FIELD(machineSpec.machineType, "local, or the provider's name")
+          .defaults_to("local")
+          .example("n1-standard-16"),
+      LOCKSTEP_POOL_FIELD(machineSpec.acceleratorType, "the provider's name of the accelerator")
+          .or_else("none")
+          .example("NVIDIA_L4"),
+      LOCKSTEP_POOL_FIELD(machineSpec.acceleratorCount, "accelerators of one machine")
+          .defaults_to("0")
+          .at_least(0)
+          .at_most(1024),
+      Field("workerPoolSpecs[].machineSpec.tpuTopology", "of Vertex AI"),
+      Field("workerPoolSpecs[].machineSpec.reservationAffinity", "of Vertex AI"),
+      LOCKSTEP_POOL_FIELD(
+          replicaCount,
+          "machines of the pool; pool 0 is the first worker, 1 the others, 2 reduction servers, 3 evaluators")
+          .defaults_to("1")
+          .at_least(0)
+          .at_most(1e6),
+      Field("workerPoolSpecs[].containerSpec", "of Vertex AI"),
+      Field("workerPoolSpecs[].pythonPackageSpec", "of Vertex AI"),
+      Field("workerPoolSpecs[].diskSpec", "of Vertex AI"),
+      Field("workerPoolSpecs[].nfsMounts", "of Vertex AI"),
+  };
+}
+
+std::vector<Field> vertex_fields() {
+  std::vector<Field> fields;
+  for (const std::string_view name :
+       {"displayName", "labels", "encryptionSpec", "scheduling", "serviceAccount", "network",
+        "reservedIpRanges", "pscInterfaceConfig", "baseOutputDirectory", "protectedArtifactLocationId",
+        "tensorboard", "enableWebAccess", "enableDashboardAccess", "experiment", "experimentRun",
+        "persistentResourceId"})
+    fields.emplace_back(name, "of Vertex AI");
+  return fields;
+}
+
+std::vector<Field> strategy_fields() {
+  return {
+      LOCKSTEP_FIELD(strategy.workers, "processes that share the work")
+          .takes_auto()
+          .at_least(1)
+          .at_most(1 << 20)
+          .defaults_to("auto"),
+      LOCKSTEP_FIELD(strategy.threads, "threads of a worker")
+          .takes_auto()
+          .at_least(1)
+          .at_most(4096)
+          .defaults_to("auto"),
+      LOCKSTEP_FIELD(strategy.leaves,
+                     "partial sums of the gradient, at most one worker each; part of the run's identity, "
+                     "must divide the microbatches of a step")
+          .takes_auto()
+          .at_least(1)
+          .at_most(1 << 20)
+          .defaults_to("auto"),
+      LOCKSTEP_FIELD(strategy.zero, "ZeRO stage: what workers share out instead of repeating")
+          .defaults_to("0")
+          .at_least(0)
+          .at_most(3),
+      LOCKSTEP_FIELD(strategy.pipeline, "pipeline stages").defaults_to("1").at_least(1).at_most(1024),
+      LOCKSTEP_FIELD(strategy.tensor, "workers that share each matrix; part of the run's identity")
+          .defaults_to("1")
+          .at_least(1)
+          .at_most(1024),
+      LOCKSTEP_FIELD(strategy.reduce.via, "how gradients travel").defaults_to("direct"),
+      LOCKSTEP_FIELD(strategy.reduce.order,
+                     "canonical gives the same bits at any scale; fast leaves the order to a library")
+          .defaults_to("canonical"),
+      LOCKSTEP_FIELD(strategy.memory, "memory that a worker may plan for")
+          .takes_auto()
+          .in_bytes()
+          .at_least(1 << 20)
+          .defaults_to("auto")
+          .example("16GiB"),
+  };
+}
+
+std::vector<Field> output_fields() {
+  return {
+      LOCKSTEP_FIELD(checkpoint.every, "how often to write a checkpoint")
+          .above(0)
+          .or_else("at the end only")
+          .example("500"),
+      LOCKSTEP_FIELD(checkpoint.keep, "newest checkpoints to keep; 0 keeps all")
+          .defaults_to("2")
+          .at_least(0)
+          .at_most(1e6),
+      LOCKSTEP_FIELD(checkpoint.dir, "where checkpoints go")
+          .or_else("the output folder")
+          .example("/data/checkpoints"),
+      LOCKSTEP_FIELD(output, "folder of everything that the run writes")
+          .or_else("runs/ and the job's name")
+          .example("runs/fraud"),
+  };
+}
+
+#undef LOCKSTEP_POOL_FIELD
+
+}  // namespace lockstep

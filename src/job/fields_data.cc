@@ -1,0 +1,66 @@
+// The data section. train and eval are described by the same keys; eval takes what it leaves out from train.
+#include "job/fields.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kTrainFormat = "data.train.format";
+constexpr std::string_view kEvalFormat = "data.eval.format";
+
+#define LOCKSTEP_SOURCE_FIELDS(part, format)                                                             \
+  LOCKSTEP_FIELD(data.part.files, "paths, folders or patterns with * and ?")                             \
+      .example("\"tx/*.csv\"")                                                                           \
+      .or_else("none")                                                                                   \
+      .when(format, {{"csv", ""}, {"text", ""}}),                                                        \
+      LOCKSTEP_FIELD(data.part.label, "the column to predict, 0 or 1")                                   \
+          .example("is_fraud")                                                                           \
+          .when(format, {{"csv", "label"}}),                                                             \
+      LOCKSTEP_FIELD(data.part.columns.numeric, "columns that are numbers")                              \
+          .example("[amount, hour]")                                                                     \
+          .or_else("those that hold only numbers")                                                       \
+          .when(format, {{"csv", ""}}),                                                                  \
+      LOCKSTEP_FIELD(data.part.columns.categorical, "columns whose values are looked up in tables")      \
+          .example("[merchant, country]")                                                                \
+          .or_else("the others")                                                                         \
+          .when(format, {{"csv", ""}}),                                                                  \
+      LOCKSTEP_FIELD(data.part.columns.ignore, "columns to leave out")                                   \
+          .example("[transaction_id]")                                                                   \
+          .or_else("none")                                                                               \
+          .when(format, {{"csv", ""}}),                                                                  \
+      LOCKSTEP_FIELD(data.part.columns.log1p, "numeric columns to take the logarithm of, as log(1 + x)") \
+          .example("[amount]")                                                                           \
+          .or_else("the skewed ones that are never negative")                                            \
+          .when(format, {{"csv", ""}}),                                                                  \
+      LOCKSTEP_FIELD(data.part.columns.fill, "what a missing number counts as")                          \
+          .example("0")                                                                                  \
+          .or_else("the column's mean")                                                                  \
+          .when(format, {{"csv", ""}}),                                                                  \
+      LOCKSTEP_FIELD(data.part.samples, "how many samples to generate")                                  \
+          .at_least(1)                                                                                   \
+          .at_most(1e12)                                                                                 \
+          .when(format, {{"synthetic", "10000"}})
+
+}  // namespace
+
+std::vector<Field> data_fields() {
+  return {
+      LOCKSTEP_FIELD(data.train.format,
+                     "csv tables, text read as bytes, or generated samples for the model's family")
+          .required(),
+      LOCKSTEP_SOURCE_FIELDS(train, kTrainFormat),
+      LOCKSTEP_FIELD(data.eval.format, "as data.train.format")
+          .or_else("no separate data; that of train if eval has other keys"),
+      LOCKSTEP_SOURCE_FIELDS(eval, kEvalFormat),
+      LOCKSTEP_FIELD(data.hold_out,
+                     "share of the training samples kept back for evaluation when there is no data.eval")
+          .defaults_to("0")
+          .at_least(0)
+          .below(1),
+      LOCKSTEP_FIELD(data.shuffle, "a new order in every epoch, given by data.seed").defaults_to("true"),
+      LOCKSTEP_FIELD(data.seed, "seed of the order and of generated samples").defaults_to("0").at_least(0),
+  };
+}
+
+#undef LOCKSTEP_SOURCE_FIELDS
+
+}  // namespace lockstep

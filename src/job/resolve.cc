@@ -1,0 +1,198 @@
+#include "job/resolve.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "job/not_yet.h"
+
+namespace lockstep {
+namespace {
+
+std::string either(const std::vector<int64_t>& values) {
+  return fmt::format("{}", fmt::join(values, " or "));
+}
+
+void resolve_batch(const JobSpec& spec, const JobFacts& facts, ResolvedJob& job) {
+  const int64_t global = spec.train.global_batch, micro = spec.train.microbatch;
+  if (micro > global)
+    throw UserError("{}: train.microbatch {} is larger than global_batch {}; use {} or less",
+                    spec.where("train.microbatch"), micro, global, global);
+  if (global % micro != 0)
+    throw UserError("{}: train.microbatch {} does not divide global_batch {}; use {}",
+                    spec.where("train.microbatch"), micro, global, either(nearest_divisors(global, micro)));
+  job.microbatches = global / micro;
+  if (!spec.strategy.leaves) {
+    job.leaves = default_leaves(job.microbatches, facts.parameters.value_or(0));
+    return;
+  }
+  job.leaves = *spec.strategy.leaves;
+  if (job.microbatches % job.leaves != 0)
+    throw UserError("{}: strategy.leaves {} does not divide the {} microbatches of a step ({} / {}); use {}",
+                    spec.where("strategy.leaves"), job.leaves, job.microbatches, global, micro,
+                    either(nearest_divisors(job.microbatches, job.leaves)));
+}
+
+void resolve_steps(const JobSpec& spec, const JobFacts& facts, ResolvedJob& job) {
+  job.steps = spec.train.steps;
+  if (spec.train.epochs && facts.train_samples) {
+    const double steps = std::ceil(*spec.train.epochs * static_cast<double>(*facts.train_samples) /
+                                   static_cast<double>(spec.train.global_batch));
+    job.steps = std::max<int64_t>(1, static_cast<int64_t>(std::min(steps, 1e15)));
+    job.notes.push_back(fmt::format("{} epochs of {} samples are {} steps of {}", *spec.train.epochs,
+                                    *facts.train_samples, *job.steps, spec.train.global_batch));
+  }
+  const auto steps = [&](const std::optional<StepSpan>& span) {
+    return span ? steps_of(*span, job.steps, spec.train.global_batch) : std::nullopt;
+  };
+  job.warmup_steps = steps(spec.train.lr.warmup);
+  job.eval_every = steps(spec.train.eval.every);
+  job.checkpoint_every = steps(spec.checkpoint.every);
+  if (job.steps && job.warmup_steps && *job.warmup_steps > *job.steps)
+    throw UserError("{}: train.lr.warmup is {} steps, but the run has {}; write fewer, for example 5%",
+                    spec.where("train.lr.warmup"), *job.warmup_steps, *job.steps);
+}
+
+void resolve_decay(const JobSpec& spec, ResolvedJob& job) {
+  const LrSpec& lr = spec.train.lr;
+  const bool falls = lr.decay != LrDecay::kConstant && lr.decay != LrDecay::kInverseSqrt;
+  if (!falls) {
+    if (lr.decay_steps)
+      throw UserError(
+          "{}: train.lr.decay_steps has no meaning with decay {}; remove it, or write decay: linear",
+          spec.where("train.lr.decay_steps"), name_of(lr.decay));
+    return;
+  }
+  if (!job.steps || !job.warmup_steps) return;
+  const int64_t room = *job.steps - *job.warmup_steps;
+  if (lr.decay_steps)
+    job.decay_steps = steps_of(*lr.decay_steps, job.steps, spec.train.global_batch);
+  else if (lr.decay == LrDecay::kWsd)
+    job.decay_steps = std::min(room, (*job.steps + 9) / 10);
+  else
+    job.decay_steps = room;
+  if (lr.decay == LrDecay::kWsd && *job.decay_steps > room)
+    throw UserError(
+        "{}: train.lr.decay_steps is {} steps, but {} are left after the warm-up; write fewer, for example "
+        "10%",
+        spec.where("train.lr.decay_steps"), *job.decay_steps, room);
+}
+
+void resolve_lr(const JobSpec& spec, ResolvedJob& job) {
+  const LrSpec& lr = spec.train.lr;
+  const int64_t base_batch = lr.base_batch.value_or(spec.train.global_batch);
+  const double ratio = static_cast<double>(spec.train.global_batch) / static_cast<double>(base_batch);
+  switch (lr.scaling) {
+    case LrScaling::kNone: job.peak_lr = lr.base; break;
+    case LrScaling::kLinear: job.peak_lr = lr.base * ratio; break;
+    case LrScaling::kSqrt: job.peak_lr = lr.base * std::sqrt(ratio); break;
+  }
+  if (lr.min > job.peak_lr)
+    throw UserError("{}: train.lr.min {} is above the peak {}; write less", spec.where("train.lr.min"),
+                    lr.min, job.peak_lr);
+  if (ratio == 1) return;
+  if (lr.scaling == LrScaling::kNone)
+    job.notes.push_back(
+        fmt::format("the batch is {:.4g} times base_batch, but scaling is none: the peak stays {:.4g}", ratio,
+                    job.peak_lr));
+  else
+    job.notes.push_back(fmt::format("peak learning rate {:.4g}: {:.4g} at batch {} scaled {} to {}",
+                                    job.peak_lr, lr.base, base_batch, name_of(lr.scaling),
+                                    spec.train.global_batch));
+}
+
+void check_model(const JobSpec& spec) {
+  const ModelSpec& model = spec.model;
+  const bool attends = model.family == ModelFamily::kGpt || model.family == ModelFamily::kEncoder;
+  if (attends && model.dim % model.heads != 0)
+    throw UserError("{}: model.heads {} does not divide model.dim {}; use {}", spec.where("model.heads"),
+                    model.heads, model.dim, either(nearest_divisors(model.dim, model.heads)));
+  if (model.family == ModelFamily::kResnet && model.depth != 18 && model.depth != 50)
+    throw UserError("{}: model.depth {} is not there; use 18 or 50", spec.where("model.depth"), model.depth);
+}
+
+void check_data(const JobSpec& spec) {
+  const auto check = [&](const SourceSpec& source, const std::string& path) {
+    if (!source.format || *source.format == DataFormat::kSynthetic) return;
+    if (source.files.empty())
+      throw UserError("{}: {}.files is missing; write for example `files: {}` under {}",
+                      spec.where(path + ".format"), path,
+                      *source.format == DataFormat::kCsv ? "\"tx/*.csv\"" : "texts/", path);
+  };
+  check(spec.data.train, "data.train");
+  check(spec.data.eval, "data.eval");
+  const DataFormat format = *spec.data.train.format;
+  const bool tabular = spec.model.family == ModelFamily::kTabular;
+  if ((format == DataFormat::kCsv && !tabular) ||
+      (format == DataFormat::kText && spec.model.family != ModelFamily::kGpt))
+    throw UserError("{}: data.train.format {} does not go with model.family {}; use {}",
+                    spec.where("data.train.format"), name_of(format), name_of(spec.model.family),
+                    tabular                                  ? "csv or synthetic"
+                    : spec.model.family == ModelFamily::kGpt ? "text or synthetic"
+                                                             : "synthetic");
+}
+
+void check_guard(const JobSpec& spec) {
+  if (spec.train.guard.non_finite == NonFinite::kRewind && !spec.checkpoint.every)
+    throw UserError(
+        "{}: train.guard.non_finite rewind needs checkpoints to go back to; write `every: 500` under "
+        "checkpoint",
+        spec.where("train.guard.non_finite"));
+  if (spec.train.optimizer.nesterov && spec.train.optimizer.momentum == 0)
+    throw UserError("{}: train.optimizer.nesterov needs momentum; write momentum: 0.9",
+                    spec.where("train.optimizer.nesterov"));
+  if (spec.train.stochastic_rounding && spec.train.precision == Precision::kFp32)
+    throw UserError("{}: train.stochastic_rounding needs bf16; write precision: bf16, or remove it",
+                    spec.where("train.stochastic_rounding"));
+}
+
+}  // namespace
+
+std::vector<int64_t> nearest_divisors(int64_t whole, int64_t wanted) {
+  int64_t below = 1, above = whole;
+  for (int64_t d = 1; d * d <= whole; ++d) {
+    if (whole % d != 0) continue;
+    for (const int64_t divisor : {d, whole / d}) {
+      if (divisor <= wanted) below = std::max(below, divisor);
+      if (divisor >= wanted) above = std::min(above, divisor);
+    }
+  }
+  if (wanted > whole) return {whole};
+  return below == above ? std::vector{below} : std::vector{below, above};
+}
+
+int64_t default_leaves(int64_t microbatches, int64_t parameters) {
+  const int64_t most = parameters < 300'000'000 ? 16 : parameters < 3'000'000'000 ? 8 : 4;
+  int64_t leaves = 1;
+  while (leaves * 2 <= most && microbatches % (leaves * 2) == 0) leaves *= 2;
+  return leaves;
+}
+
+std::optional<int64_t> steps_of(const StepSpan& span, std::optional<int64_t> run_steps,
+                                int64_t global_batch) {
+  switch (span.unit) {
+    case StepSpan::Unit::kSteps: return static_cast<int64_t>(span.amount);
+    case StepSpan::Unit::kSamples:
+      return static_cast<int64_t>(std::ceil(span.amount / static_cast<double>(global_batch)));
+    case StepSpan::Unit::kFraction: break;
+  }
+  if (!run_steps) return std::nullopt;
+  // 5 % of 100 must be 5 although 0.05 has no exact form.
+  return static_cast<int64_t>(std::ceil(span.amount * static_cast<double>(*run_steps) - 1e-9));
+}
+
+ResolvedJob resolve(const JobSpec& spec, const JobFacts& facts) {
+  refuse_not_yet(spec);
+  check_model(spec);
+  check_data(spec);
+  check_guard(spec);
+  ResolvedJob job;
+  resolve_batch(spec, facts, job);
+  resolve_steps(spec, facts, job);
+  resolve_decay(spec, job);
+  resolve_lr(spec, job);
+  job.early_stop_metric = spec.train.early_stop.metric.value_or(spec.train.eval.metric);
+  return job;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,98 @@
+// Batch arithmetic, lengths and the peak learning rate.
+#include "job/resolve.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "job/parse.h"
+
+namespace lockstep {
+namespace {
+
+JobSpec job(std::vector<std::string> overrides = {}) {
+  return parse_job(
+      "model: {family: gpt}\ndata: {train: {format: synthetic}}\n"
+      "train: {steps: 1000, global_batch: 1024, microbatch: 128, lr: {base: 1e-4}}\n",
+      "job.yaml", overrides);
+}
+
+ResolvedJob resolved(std::vector<std::string> overrides, const JobFacts& facts = {}) {
+  return resolve(job(std::move(overrides)), facts);
+}
+
+std::string error_of(std::vector<std::string> overrides) {
+  try {
+    resolved(std::move(overrides));
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Resolve, LeavesFollowFromTheModelAndTheMicrobatches) {
+  EXPECT_EQ(default_leaves(64, 1'000'000), 16);
+  EXPECT_EQ(default_leaves(64, 300'000'000), 8);
+  EXPECT_EQ(default_leaves(64, 3'000'000'000), 4);
+  EXPECT_EQ(default_leaves(8, 1), 8);
+  EXPECT_EQ(default_leaves(12, 1), 4) << "a leaf takes M / V microbatches, so V divides M";
+  EXPECT_EQ(default_leaves(7, 1), 1);
+  EXPECT_EQ(resolved({}).leaves, 8);
+  EXPECT_EQ(resolved({"strategy.leaves=2"}).leaves, 2);
+  EXPECT_EQ(error_of({"strategy.leaves=3"}),
+            "--set: strategy.leaves 3 does not divide the 8 microbatches of a step (1024 / 128); use 2 or 4");
+}
+
+TEST(Resolve, ABatchThatDoesNotDivideNamesTheNearestThatDo) {
+  const std::string text =
+      "model: {family: gpt}\ndata: {train: {format: synthetic}}\ntrain:\n  steps: 10\n  global_batch: 1024\n"
+      "  microbatch: 96\n  lr: {base: 1}\n";
+  try {
+    resolve(parse_job(text, "job.yaml"));
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "job.yaml:6: train.microbatch 96 does not divide global_batch 1024; use 64 or 128");
+  }
+  EXPECT_EQ(nearest_divisors(97, 50), (std::vector<int64_t>{1, 97}));
+}
+
+TEST(Resolve, ThePeakFollowsTheBatchByTheRule) {
+  const auto peak = [](const char* rule) {
+    return resolved({"train.global_batch=256", "train.microbatch=32", "train.lr.base_batch=32",
+                     std::string("train.lr.scaling=") + rule})
+        .peak_lr;
+  };
+  EXPECT_DOUBLE_EQ(peak("linear"), 8e-4);
+  EXPECT_NEAR(peak("sqrt"), 2.8284271e-4, 1e-11);
+  EXPECT_DOUBLE_EQ(peak("none"), 1e-4);
+}
+
+TEST(Resolve, LengthsInStepsSharesAndSamples) {
+  EXPECT_EQ(resolved({"train.lr.warmup=5%"}).warmup_steps, 50);
+  EXPECT_EQ(resolved({"train.lr.warmup=10000 samples"}).warmup_steps, 10);
+  EXPECT_EQ(resolved({"train.lr.warmup=7"}).warmup_steps, 7);
+  for (int percent = 1; percent <= 100; ++percent)
+    EXPECT_EQ(steps_of({StepSpan::Unit::kFraction, percent / 100.0}, 100, 1), percent);
+  EXPECT_EQ(resolved({"train.lr.decay=wsd", "train.lr.warmup=5%"}).decay_steps, 100);
+  EXPECT_EQ(resolved({"train.lr.decay=cosine", "train.lr.warmup=100"}).decay_steps, 900);
+  EXPECT_EQ(resolved({"train.lr.decay=constant"}).decay_steps, std::nullopt);
+}
+
+TEST(Resolve, EpochsBecomeStepsOnceTheSamplesAreKnown) {
+  const std::vector<std::string> epochs = {"train.steps=", "train.epochs=3", "train.lr.warmup=10%"};
+  EXPECT_EQ(resolved(epochs).steps, std::nullopt);
+  const ResolvedJob known = resolved(epochs, {.parameters = 1, .train_samples = 100'000});
+  EXPECT_EQ(known.steps, 293);
+  EXPECT_EQ(known.warmup_steps, 30);
+}
+
+TEST(Resolve, WhatThisVersionCannotRunSaysWhatCan) {
+  EXPECT_EQ(error_of({"strategy.workers=4"}),
+            "--set: strategy.workers 4 cannot be run by this version; use 1 or auto");
+  EXPECT_EQ(error_of({"strategy.zero=1"}), "--set: strategy.zero 1 cannot be run by this version; use 0");
+  EXPECT_EQ(error_of({"strategy.reduce.order=fast"}),
+            "--set: strategy.reduce.order fast cannot be run by this version; use canonical");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,165 @@
+// JobSpec: a job file as a value. Every member is filled: from the file, from --set, or with its default.
+//
+// Member names are the keys of the file; fields_*.cc lists them once with type, default, limits and meaning,
+// and from that list come the parser, the JSON Schema and docs/job-file.md. What depends on several values at
+// once (batch arithmetic, steps from epochs, the peak learning rate) is worked out by resolve.h.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "job/choices.h"
+#include "job/origin.h"
+
+namespace lockstep {
+
+// A length of training: 200 steps, 5 % of the run, or as many steps as 10000 samples take.
+struct StepSpan {
+  enum class Unit : uint8_t { kSteps, kFraction, kSamples };
+  Unit unit = Unit::kSteps;
+  double amount = 0;
+
+  bool operator==(const StepSpan&) const = default;
+};
+std::string to_string(const StepSpan& span);
+
+struct ModelSpec {
+  ModelFamily family = ModelFamily::kGpt;
+  std::string hf;    // a Hugging Face folder, instead of a family
+  std::string onnx;  // an ONNX file, instead of a family
+  int64_t layers = 0, dim = 0, heads = 0, vocab = 0, seq = 0;
+  std::optional<int64_t> hidden;  // unset: 4 * dim
+  int64_t classes = 0, depth = 0, width = 0, image = 0, rows = 0;
+  std::optional<int64_t> tables, dense;  // unset: as many as the data's columns
+  std::vector<int64_t> bottom, top;
+  double dropout = 0;
+};
+
+struct ColumnsSpec {
+  std::vector<std::string> numeric, categorical;  // both empty: by what they hold
+  std::vector<std::string> ignore;
+  std::vector<std::string> log1p;  // empty: the skewed ones
+  std::optional<double> fill;      // for missing numbers; unset: the column's mean
+};
+
+struct SourceSpec {
+  std::optional<DataFormat> format;  // of eval unset: no separate data
+  std::vector<std::string> files;    // paths, folders and patterns
+  std::string label;
+  ColumnsSpec columns;
+  int64_t samples = 0;  // of synthetic data
+};
+
+struct DataSpec {
+  SourceSpec train, eval;
+  double hold_out = 0;
+  bool shuffle = true;
+  int64_t seed = 0;
+};
+
+struct OptimizerSpec {
+  OptimizerName name = OptimizerName::kAdamW;
+  std::array<double, 2> betas{};
+  double eps = 0, weight_decay = 0, momentum = 0;
+  bool nesterov = false;
+};
+
+struct LrSpec {
+  double base = 0;
+  std::optional<int64_t> base_batch;  // unset: global_batch
+  LrScaling scaling = LrScaling::kNone;
+  LrDecay decay = LrDecay::kConstant;
+  StepSpan warmup;
+  std::optional<StepSpan> decay_steps;
+  double min = 0, power = 1;
+};
+
+struct GuardSpec {
+  NonFinite non_finite = NonFinite::kStop;
+  int64_t max_skips = 0;
+  double spike_factor = 0;  // 0: spikes are not looked for
+  int64_t spike_window = 0;
+  double lr_cut = 0;
+};
+
+struct EvalSpec {
+  std::optional<StepSpan> every;  // unset: once, at the end
+  Metric metric = Metric::kLoss;
+};
+
+struct EarlyStopSpec {
+  int64_t patience = 0;  // evaluations without progress; 0: never
+  std::optional<Metric> metric;
+  double min_delta = 0;
+};
+
+struct TrainSpec {
+  std::optional<int64_t> steps;
+  std::optional<double> epochs;
+  int64_t global_batch = 0, microbatch = 0;
+  OptimizerSpec optimizer;
+  LrSpec lr;
+  Precision precision = Precision::kFp32;
+  bool stochastic_rounding = false;
+  double clip_norm = 0;  // 0: no clipping
+  double ema = 0;        // 0: none
+  GuardSpec guard;
+  int64_t seed = 0;
+  EvalSpec eval;
+  EarlyStopSpec early_stop;
+  RecomputePolicy recompute = RecomputePolicy::kNone;
+};
+
+struct ReduceSpec {
+  ReduceVia via = ReduceVia::kDirect;
+  ReduceOrder order = ReduceOrder::kCanonical;
+};
+
+struct StrategySpec {
+  std::optional<int64_t> workers, threads, leaves;  // unset: auto
+  int64_t zero = 0, pipeline = 1, tensor = 1;
+  ReduceSpec reduce;
+  std::optional<int64_t> memory;  // bytes a worker may plan for; unset: what the machine has
+};
+
+struct MachineSpec {
+  std::string machineType, acceleratorType;
+  int64_t acceleratorCount = 0;
+};
+
+struct WorkerPool {
+  MachineSpec machineSpec;
+  int64_t replicaCount = 0;
+};
+
+struct CheckpointSpec {
+  std::optional<StepSpan> every;  // unset: at the end only
+  int64_t keep = 0;
+  std::string dir;  // empty: the output folder
+};
+
+struct JobSpec {
+  std::string name;
+  ModelSpec model;
+  DataSpec data;
+  TrainSpec train;
+  StrategySpec strategy;
+  std::vector<WorkerPool> workerPoolSpecs;
+  CheckpointSpec checkpoint;
+  std::string output;
+
+  std::string file;  // the job file, as it was named
+  std::map<std::string, Origin>
+      origins;                     // by path, as in "train.lr.base"; pools as in "workerPoolSpecs[0]..."
+  std::vector<std::string> notes;  // what was understood from other tools' keys, or has no effect
+
+  // "job.yaml:14": where the value was written, or the job file if it was not.
+  std::string where(std::string_view path) const;
+  bool is_default(std::string_view path) const;
+};
+
+}  // namespace lockstep
