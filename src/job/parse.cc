@@ -1,9 +1,9 @@
 #include "job/parse.h"
 
 #include <filesystem>
+#include <fstream>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "job/combine.h"
 #include "job/fields.h"
 #include "job/gather.h"
@@ -143,14 +143,19 @@ JobSpec load_job(const std::string& path, std::span<const std::string> overrides
     throw UserError("{}: there is no such file; `lockstep init --template gpt {}` writes one", path, path);
   if (std::filesystem::is_directory(status))
     throw UserError("{}: is a folder; name the job file in it", path);
-  const YamlLimits limits;
-  if (const auto size = std::filesystem::file_size(path, failure);
-      !failure && static_cast<int64_t>(size) > limits.bytes)
+  // A pipe has no size, so at most one byte more than is accepted is read of anything.
+  const int64_t limit = YamlLimits{}.bytes;
+  std::string text(static_cast<size_t>(limit) + 1, '\0');
+  std::ifstream in(path, std::ios::binary);
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad() || (in.fail() && !in.eof()))
+    throw UserError("{}: cannot be read; check its permissions", path);
+  text.resize(static_cast<size_t>(in.gcount()));
+  if (static_cast<int64_t>(text.size()) > limit)
     throw UserError(
-        "{}: {} bytes are too many for a job file, of which at most {} are read; name data files under "
-        "data.train.files",
-        path, size, limits.bytes);
-  return parse_job(read_file(path, limits.bytes), path, overrides);
+        "{}: more than {} bytes are too many for a job file; name data files under data.train.files", path,
+        limit);
+  return parse_job(text, path, overrides);
 }
 
 }  // namespace lockstep

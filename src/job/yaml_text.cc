@@ -60,10 +60,7 @@ void check_indentation(std::string_view text, const std::string& source) {
 
 void check_yaml_text(std::string_view text, const std::string& source, const YamlLimits& limits) {
   if (static_cast<int64_t>(text.size()) > limits.bytes)
-    throw UserError(
-        "{}: {} bytes are too many for a job file, of which at most {} are read; name data files under "
-        "data.train.files",
-        source, text.size(), limits.bytes);
+    throw UserError("{}: more than {} bytes are too many; write less", source, limits.bytes);
   check_characters(text, source);
   check_indentation(text, source);
 }

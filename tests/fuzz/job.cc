@@ -21,7 +21,8 @@ void check_resolve(const JobSpec& spec) {
   try {
     const ResolvedJob job = resolve(spec, {.parameters = 1, .train_samples = 1000});
     LOCKSTEP_CHECK(job.microbatches % job.leaves == 0, "{} leaves of {}", job.leaves, job.microbatches);
-    LOCKSTEP_CHECK(job.microbatches * spec.train.microbatch == spec.train.global_batch, "a part of the batch was lost");
+    LOCKSTEP_CHECK(job.microbatches * spec.train.microbatch == spec.train.global_batch,
+                   "a part of the batch was lost");
   } catch (const UserError&) {
     // Values that do not go together.
   }

@@ -88,7 +88,7 @@ TEST(JobFiles, AHundredMegabytesAreRefusedUnread) {
   std::filesystem::resize_file(path, 100'000'000);  // a hole: costs no disk
   const Result result = lockstep({"check", path});
   EXPECT_EQ(result.code, 2);
-  EXPECT_NE(result.error.find("100000000 bytes are too many for a job file"), std::string::npos)
+  EXPECT_NE(result.error.find("more than 1048576 bytes are too many for a job file"), std::string::npos)
       << result.error;
   EXPECT_NE(result.error.find("name data files under data.train.files"), std::string::npos);
 }
