@@ -159,10 +159,10 @@ class Walker {
       into_.notes.push_back(fmt::format("{}: understood {} ({}) as {}{}", where, path, alias.tool,
                                         alias.target,
                                         translated->is_scalar() ? ": " + clipped(translated->text) : ""));
-    put(std::string(alias.target), *translated, std::move(origin));
+    put(std::string(alias.target), *translated, origin);
   }
 
-  void put(const std::string& path, const YamlNode& value, Origin origin) {
+  void put(const std::string& path, const YamlNode& value, const Origin& origin) {
     if (origin.kind == Origin::Kind::kSet) {
       into_.values.erase(path);
       if (value.is_null()) return;

@@ -21,7 +21,7 @@ Json limited(Json type, const Field& field) {
 }
 
 Json type_of(const Field& field) {
-  const Json text = {{"type", "string"}};
+  Json text = {{"type", "string"}};
   switch (field.type()) {
     case ValueType::kAny: return Json::object();
     case ValueType::kInt: return limited({{"type", "integer"}}, field);
