@@ -1,0 +1,73 @@
+// CsvEncoding: how the columns of a table become model inputs, fitted on the training shards and then applied
+// unchanged to every other shard.
+//
+//   numeric      log1p where the column is skewed, then (x - mean) / deviation, clipped to +-kNumericClip. A
+//   missing value
+//                becomes the fill value (the mean, unless one is given) and sets the column's missing flag.
+//   categorical  bucket 0 when missing, otherwise 1 + hash(value) in [1, buckets).
+//   label        0 or 1 (also true and false).
+// Missing is: nothing, NA, NaN, nan, null, NULL.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+inline constexpr double kNumericClip = 10.0;
+
+// What the job file says about a table. With neither numeric nor categorical columns named, their roles are
+// inferred.
+struct CsvOptions {
+  std::string label;
+  std::vector<std::string> numeric;
+  std::vector<std::string> categorical;
+  std::vector<std::string> ignore;
+  // Numeric columns that take log1p; absent: those that are never negative and have a skewness above 2.
+  std::optional<std::vector<std::string>> log1p;
+  std::optional<double> fill;  // for missing numbers; absent: the column's mean
+  int64_t buckets = 10000;     // rows of each categorical table
+};
+
+struct CsvNumeric {
+  std::string name;
+  bool log1p = false;
+  bool missing_flag = false;  // where training data has missing values
+  double mean = 0;            // after log1p
+  double deviation = 1;
+  double fill = 0;  // as it reaches the model
+};
+
+struct CsvEncoding {
+  std::string label;
+  std::vector<CsvNumeric> numeric;
+  std::vector<std::string> categorical;
+  int64_t buckets = 0;
+
+  int64_t dense() const;  // numeric columns, then the missing flags
+};
+
+// One line per column with every constant in full: stored with a run, and hashed into its identity.
+std::string to_text(const CsvEncoding& encoding);
+
+bool is_missing(std::string_view field);
+// Nothing when the field is not a number of at most 1e30 in magnitude. Surrounding spaces and a leading + are
+// allowed.
+std::optional<double> parse_number(std::string_view field);
+std::optional<float> parse_label(std::string_view field);
+int32_t category_bucket(std::string_view value, int64_t buckets);
+
+// The roles of a table's columns, without constants yet. `sample` holds its first records, `name` its file;
+// columns whose sampled values are all numbers become numeric, texts that hardly repeat (identifiers, times)
+// are left out.
+CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
+                          const std::vector<std::string>& header,
+                          const std::vector<std::vector<std::string>>& sample);
+
+// Fits a numeric column to the training values (NaN is missing), summing in record order.
+void fit_numeric(const CsvOptions& options, const std::vector<double>& values, CsvNumeric& column);
+float encode_number(const CsvNumeric& column, double value);
+
+}  // namespace lockstep
