@@ -23,6 +23,7 @@ int run_cli(int argc, char** argv) {
   add_init_command(app);
   add_schema_command(app);
   add_bench_command(app);
+  add_data_command(app);
   try {
     app.parse(argc, argv);
     return kDone;

@@ -14,5 +14,6 @@ void add_check_command(CLI::App& app);
 void add_init_command(CLI::App& app);
 void add_schema_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
+void add_data_command(CLI::App& app);
 
 }  // namespace lockstep
