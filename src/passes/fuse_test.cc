@@ -134,6 +134,25 @@ TEST(Fuse, ReaderOfASumStaysOutOfItsRegion) {
 )");
 }
 
+// The comparison could be made with the relu, but its result would have to be kept until backward reads it.
+TEST(Fuse, BackwardIsNotDoneInForward) {
+  const std::string text = R"(graph f(x: f32[8,8], w: f32[8] @param, grad.w: f32[8,8] @grad) {
+  y = relu(x)
+  loss = sum(y)
+  zero = constant() {value=0.0, shape=[8,8]}
+  c = compare(y, zero) {op="gt"}
+  g = where(c, x, zero)
+  return loss, grad.w <- g
+}
+)";
+  EXPECT_EQ(fused(text), R"(graph f(x: f32[8,8], w: f32[8] @param, grad.w: f32[8,8] @grad) {
+  loss, y = fused_sum(x) {program="t0 = relu(a0); t1 = sum(t0); return t1, t0", shape=[8,8]}
+  g = fused(y, x) {program="t0 = compare(a0, 0.0) {op=\"gt\"}; t1 = where(t0, a1, 0.0); return t1", shape=[8,8]}
+  return loss, grad.w <- g
+}
+)");
+}
+
 TEST(Fuse, WholeNumbersStayExact) {
   std::vector<std::string> lines;
   const std::string text = R"(graph f(x: i32[8], y: i32[8]) {

@@ -84,28 +84,23 @@ bool FusionRegions::is_candidate(const Node& node) const {
   return fits && out.shape.numel() > 0;
 }
 
+// Joins the regions of the node's producers, then those that read the same tensors: together they read them
+// once.
 void FusionRegions::add_pointwise(int32_t index) {
   region_of_[static_cast<size_t>(index)] = static_cast<int>(regions_.size());
   regions_.push_back({graph_.type(node(index).outputs[0]).shape, {index}, -1});
-  merge_with_producers(index);
-  merge_with_siblings(index);
-}
-
-void FusionRegions::merge_with_producers(int32_t index) {
-  for (const Value input : node(index).inputs) {
-    const int32_t producer = graph_.producer(input);
-    if (producer >= 0 && region_of(producer) >= 0)
-      try_merge(region_of(index), region_of(producer), kProducerWindow);
-  }
-}
-
-// Regions that read the same tensor read it once when they are one.
-void FusionRegions::merge_with_siblings(int32_t index) {
+  std::vector<int> refused;
+  const auto join = [&](int32_t other, int32_t window) {
+    const int from = region_of(other);
+    if (from < 0 || std::find(refused.begin(), refused.end(), from) != refused.end()) return;
+    if (!try_merge(region_of(index), from, window)) refused.push_back(from);
+  };
+  for (const Value input : node(index).inputs)
+    if (graph_.producer(input) >= 0) join(graph_.producer(input), kProducerWindow);
   for (const Value input : node(index).inputs) {
     if (constant_behind(graph_, input) != nullptr) continue;
     for (const int32_t user : users_[static_cast<size_t>(input.id)])
-      if (user < index && index - user <= kSiblingWindow && region_of(user) >= 0)
-        try_merge(region_of(index), region_of(user), kSiblingWindow);
+      if (user < index && index - user <= kSiblingWindow) join(user, kSiblingWindow);
   }
 }
 

@@ -41,8 +41,6 @@ class FusionRegions {
   bool is_candidate(const Node& node) const;
   void add_pointwise(int32_t index);
   void add_sum(int32_t index);
-  void merge_with_producers(int32_t index);
-  void merge_with_siblings(int32_t index);
   bool try_merge(int into, int from, int32_t window);
   // Empty when the union of both can be one region, otherwise the reason why not.
   std::string refuse(const FusionRegion& merged, int32_t window) const;
