@@ -22,6 +22,7 @@ int run_cli(int argc, char** argv) {
   add_check_command(app);
   add_init_command(app);
   add_schema_command(app);
+  add_lr_command(app);
   add_bench_command(app);
   add_data_command(app);
   try {

@@ -13,6 +13,7 @@ void add_graph_command(CLI::App& app);
 void add_check_command(CLI::App& app);
 void add_init_command(CLI::App& app);
 void add_schema_command(CLI::App& app);
+void add_lr_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_data_command(CLI::App& app);
 
