@@ -15,11 +15,14 @@ int64_t aligned(int64_t bytes, int64_t alignment) { return (bytes + alignment - 
 
 bool overlap(const LiveInterval& a, const LiveInterval& b) { return a.first <= b.last && b.first <= a.last; }
 
-// Places intervals in the given order, each at the tightest gap left between those alive at the same time.
+// Which gap an interval goes to, and at which end of it.
+enum class Fit : uint8_t { kTightest, kLowest, kHighest };
+
+// Places intervals in the given order, each in a gap left between those alive at the same time.
 class Placer {
  public:
-  Placer(const std::vector<LiveInterval>& intervals, int64_t alignment, int64_t border)
-      : intervals_(intervals), alignment_(alignment), border_(border) {
+  Placer(const std::vector<LiveInterval>& intervals, int64_t alignment, int64_t border, Fit fit)
+      : intervals_(intervals), alignment_(alignment), border_(border), fit_(fit) {
     packing_.offsets.assign(intervals.size(), 0);
   }
 
@@ -40,12 +43,19 @@ class Placer {
     int64_t best = -1;
     int64_t best_gap = std::numeric_limits<int64_t>::max();
     int64_t end = 0;
-    // The gap [begin, until) takes the interval at its start, or at the border when it would cross it.
+    const auto take = [&](int64_t begin, int64_t until) {
+      const int64_t gap = until - begin;
+      if (gap < bytes) return;
+      const bool better = best < 0 || (fit_ == Fit::kTightest && gap < best_gap) || (fit_ == Fit::kHighest && until <= border_);
+      if (!better) return;
+      best = fit_ == Fit::kHighest && until <= border_ ? std::max(begin, (until - bytes) / alignment_ * alignment_) : begin;
+      best_gap = gap;
+    };
+    // A gap over the border is two: nobody may cross it.
     const auto consider = [&](int64_t begin, int64_t until) {
-      if (begin < border_ && begin + bytes > border_) begin = border_;
-      if (until - begin < bytes || until - begin >= best_gap) return;
-      best = begin;
-      best_gap = until - begin;
+      if (begin >= border_ || until <= border_) return take(begin, until);
+      take(begin, border_);
+      take(border_, until);
     };
     for (const size_t other : placed_) {
       if (!overlap(intervals_[index], intervals_[other])) continue;
@@ -53,8 +63,8 @@ class Placer {
       end = std::max(end, packing_.offsets[other] + size_of(other));
     }
     // Free bytes below the border cost nothing; beyond it the arena grows.
-    if (best < 0) consider(end, std::numeric_limits<int64_t>::max() / 2);
-    return best;
+    if (end < border_) consider(end, border_);
+    return best >= 0 ? best : std::max(end, border_);
   }
 
   void put(size_t index, int64_t offset) {
@@ -69,6 +79,7 @@ class Placer {
   const std::vector<LiveInterval>& intervals_;
   int64_t alignment_;
   int64_t border_;
+  Fit fit_;
   Packing packing_;
   std::vector<size_t> placed_;  // sorted by offset
 };
@@ -101,11 +112,16 @@ Packing pack_intervals(const std::vector<LiveInterval>& intervals, int64_t align
     const char* name;
     std::function<double(size_t)> key;  // larger first
   };
-  const std::array<Order, 4> orders = {
+  const std::array<Order, 6> orders = {
       Order{"size", [&](size_t i) { return static_cast<double>(intervals[i].bytes); }},
       Order{"lifetime", [&](size_t i) { return static_cast<double>(length(i)); }},
       Order{"area", [&](size_t i) { return static_cast<double>(intervals[i].bytes) * static_cast<double>(length(i)); }},
-      Order{"time", [&](size_t i) { return -static_cast<double>(intervals[i].first); }}};
+      Order{"start", [&](size_t i) { return -static_cast<double>(intervals[i].first); }},
+      Order{"end", [&](size_t i) { return static_cast<double>(intervals[i].last); }},
+      Order{"early end", [&](size_t i) { return -static_cast<double>(intervals[i].last); }}};
+  // Highest: the end of the region is written last, so what lives longest fits there and nowhere else.
+  constexpr std::array<std::pair<Fit, const char*>, 3> kFits = {
+      std::pair{Fit::kTightest, "tightest"}, std::pair{Fit::kLowest, "lowest"}, std::pair{Fit::kHighest, "highest"}};
   const int64_t lower_bound = std::max(border, live_lower_bound(intervals, alignment));
   Packing best;
   best.peak = -1;
@@ -113,12 +129,13 @@ Packing pack_intervals(const std::vector<LiveInterval>& intervals, int64_t align
     std::vector<size_t> indices(intervals.size());
     std::iota(indices.begin(), indices.end(), size_t{0});
     std::stable_sort(indices.begin(), indices.end(), [&](size_t a, size_t b) { return order.key(a) > order.key(b); });
-    Packing packing = Placer(intervals, alignment, border).run(indices);
-    if (best.peak < 0 || packing.peak < best.peak) {
+    for (const auto& [fit, fit_name] : kFits) {
+      if (best.peak == lower_bound) break;
+      Packing packing = Placer(intervals, alignment, border, fit).run(indices);
+      if (best.peak >= 0 && packing.peak >= best.peak) continue;
       best = std::move(packing);
-      best.order = order.name;
+      best.order = std::string(order.name) + ", " + fit_name;
     }
-    if (best.peak == lower_bound) break;
   }
   best.peak = std::max<int64_t>(best.peak, 0);
   best.lower_bound = lower_bound;
