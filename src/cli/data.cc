@@ -9,12 +9,14 @@
 
 #include "cli/cli.h"
 #include "data/fraud_csv.h"
+#include "data/slice.h"
 
 namespace lockstep {
 namespace {
 
 struct SynthFraud {
   FraudOptions options;
+  double eval_fraction = 0.2;
   std::string out;
   bool overwrite = false;
 };
@@ -48,10 +50,13 @@ void add_data_command(CLI::App& app) {
   fraud->add_option("--out", job->out, "folder for train-*.csv and eval-*.csv")->required();
   fraud->add_option("--shards", job->options.shards, "training shards")->capture_default_str();
   fraud->add_option("--seed", job->options.seed, "what the rows are a function of")->capture_default_str();
-  fraud->add_option("--eval-fraction", job->options.eval_fraction, "the last part in time, held out")
+  fraud->add_option("--eval-fraction", job->eval_fraction, "the last part in time, held out")
       ->capture_default_str();
   fraud->add_flag("--overwrite", job->overwrite, "replace shards of an earlier call");
-  fraud->callback([job] { run_synth_fraud(*job); });
+  fraud->callback([job] {
+    job->options.eval_rows = held_out(job->options.rows, job->eval_fraction);
+    run_synth_fraud(*job);
+  });
 }
 
 }  // namespace lockstep

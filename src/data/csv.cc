@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "data/csv_reader.h"
 #include "data/files.h"
+#include "data/slice.h"
 
 namespace lockstep {
 namespace {
@@ -64,9 +65,9 @@ size_t position_of(const std::vector<std::string>& header, const std::string& co
 
 }  // namespace
 
-std::vector<CsvShard> csv_shards(const std::string& pattern) {
+std::vector<CsvShard> csv_shards(const std::vector<std::string>& files) {
   std::vector<CsvShard> shards;
-  for (const std::string& path : match_files(pattern)) shards.push_back({path, {}});
+  for (const std::string& path : expand_files(files, ".csv")) shards.push_back({path, {}});
   return shards;
 }
 
@@ -74,7 +75,9 @@ CsvSource::CsvSource(const CsvOptions& options, const std::vector<CsvShard>& sha
     : encoding_(roles_of(options, shards)) {
   RawNumbers numbers;
   const std::string content = load(shards, numbers);
-  for (size_t i = 0; i < numbers.size(); ++i) fit_numeric(options, numbers[i], encoding_.numeric[i]);
+  const size_t fitted = static_cast<size_t>(size() - held_out(size(), options.hold_out));
+  for (size_t i = 0; i < numbers.size(); ++i)
+    fit_numeric(options, std::span(numbers[i]).first(fitted), encoding_.numeric[i]);
   encode(numbers);
   fingerprint_ = sha256("csv 1\n" + to_text(encoding_) + content);
 }

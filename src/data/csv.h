@@ -19,12 +19,12 @@ struct CsvShard {
   std::optional<std::string> text;  // absent: read from the path when it is needed
 };
 
-// The shards that a pattern matches, sorted by path.
-std::vector<CsvShard> csv_shards(const std::string& pattern);
+// The shards that paths, folders and patterns name, sorted by path.
+std::vector<CsvShard> csv_shards(const std::vector<std::string>& files);
 
 class CsvSource : public Source {
  public:
-  // Fits the encoding to these shards (the training ones) and encodes them.
+  // Fits the encoding to these shards, less what the options hold out, and encodes them all.
   CsvSource(const CsvOptions& options, const std::vector<CsvShard>& shards);
   // Encodes other shards of the same table.
   CsvSource(const CsvEncoding& encoding, const std::vector<CsvShard>& shards);

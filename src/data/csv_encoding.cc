@@ -54,7 +54,7 @@ struct Moments {
   double smallest = 0;
 };
 
-Moments moments(const std::vector<double>& values) {
+Moments moments(std::span<const double> values) {
   Moments m;
   m.smallest = std::numeric_limits<double>::infinity();
   double sum = 0;
@@ -166,7 +166,7 @@ CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
   return encoding;
 }
 
-void fit_numeric(const CsvOptions& options, const std::vector<double>& values, CsvNumeric& column) {
+void fit_numeric(const CsvOptions& options, std::span<const double> values, CsvNumeric& column) {
   Moments m = moments(values);
   column.missing_flag = m.count < static_cast<int64_t>(values.size());
   if (m.count > 0 && m.smallest >= 0)
@@ -175,7 +175,7 @@ void fit_numeric(const CsvOptions& options, const std::vector<double>& values, C
     throw UserError("log1p names '{}', whose smallest value is {}; it needs values of at least 0",
                     column.name, m.smallest);
   if (column.log1p) {
-    std::vector<double> logs(values);
+    std::vector<double> logs(values.begin(), values.end());
     for (double& x : logs)
       if (!std::isnan(x)) x = portable_log1p(x);
     m = moments(logs);

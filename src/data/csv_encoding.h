@@ -10,6 +10,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,7 @@ struct CsvOptions {
   std::optional<std::vector<std::string>> log1p;
   std::optional<double> fill;  // for missing numbers; absent: the column's mean
   int64_t buckets = 10000;     // rows of each categorical table
+  double hold_out = 0;         // the last share of the records, which the fit leaves out
 };
 
 struct CsvNumeric {
@@ -67,7 +69,7 @@ CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
                           const std::vector<std::vector<std::string>>& sample);
 
 // Fits a numeric column to the training values (NaN is missing), summing in record order.
-void fit_numeric(const CsvOptions& options, const std::vector<double>& values, CsvNumeric& column);
+void fit_numeric(const CsvOptions& options, std::span<const double> values, CsvNumeric& column);
 float encode_number(const CsvNumeric& column, double value);
 
 }  // namespace lockstep

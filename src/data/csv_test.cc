@@ -106,7 +106,7 @@ TEST(Csv, ShardsAreReadInOrderOfTheirPaths) {
   const TestFolder folder;
   folder.write("t-2.csv", "x,c,y\n3,b,1\n");
   folder.write("t-1.csv", "x,c,y\n1,a,0\n2,a,0\n");
-  const CsvSource source(small_options(), csv_shards(folder.path("t-*.csv")));
+  const CsvSource source(small_options(), csv_shards({folder.path("t-*.csv")}));
   EXPECT_EQ(source.size(), 3);
   EXPECT_EQ(source.describe(1), folder.path("t-1.csv") + ":3");
   EXPECT_EQ(source.describe(2), folder.path("t-2.csv") + ":2");

@@ -47,4 +47,22 @@ std::vector<std::string> files_under(const std::string& path) {
   return paths;
 }
 
+std::vector<std::string> expand_files(const std::vector<std::string>& patterns, std::string_view suffix) {
+  if (patterns.empty())
+    throw UserError("no data files are named; give a path or a pattern such as data/train-*.csv");
+  std::vector<std::string> all;
+  for (const std::string& pattern : patterns) {
+    const size_t before = all.size();
+    for (const std::string& match : match_files(pattern)) {
+      const bool single = !fs::is_directory(match);
+      for (std::string& path : files_under(match))
+        if (single || path.ends_with(suffix)) all.push_back(std::move(path));
+    }
+    if (all.size() == before) throw UserError("{} holds no file whose name ends in {}", pattern, suffix);
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
 }  // namespace lockstep

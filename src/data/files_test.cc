@@ -29,5 +29,14 @@ TEST(Files, FoldersAreReadRecursivelyOnce) {
   EXPECT_THROW(files_under(folder.path("none")), UserError);
 }
 
+TEST(Files, OverlappingNamesCountOnce) {
+  const TestFolder folder;
+  for (const char* name : {"a.csv", "b.csv", "notes.md"}) folder.write(name, "x");
+  const std::vector<std::string> both{folder.path("a.csv"), folder.path("b.csv")};
+  EXPECT_EQ(expand_files({folder.path(), folder.path("*.csv")}, ".csv"), both);
+  EXPECT_THROW(expand_files({folder.path()}, ".txt"), UserError);
+  EXPECT_THROW(expand_files({}), UserError);
+}
+
 }  // namespace
 }  // namespace lockstep

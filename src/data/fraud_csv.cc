@@ -103,10 +103,6 @@ struct ShardPlan {
   int64_t rows;
 };
 
-int64_t eval_rows(const FraudOptions& options) {
-  return static_cast<int64_t>(static_cast<double>(options.rows) * options.eval_fraction);
-}
-
 int eval_shards(const FraudOptions& options) { return std::max(options.shards / 4, 1); }
 
 std::vector<ShardPlan> plan_shards(const FraudOptions& options) {
@@ -116,8 +112,8 @@ std::vector<ShardPlan> plan_shards(const FraudOptions& options) {
       plan.push_back({fmt::format("{}-{:05}-of-{:05}.csv", part, i, shards),
                       rows * (i + 1) / shards - rows * i / shards});
   };
-  cut("train", options.rows - eval_rows(options), options.shards);
-  cut("eval", eval_rows(options), eval_shards(options));
+  cut("train", options.rows - options.eval_rows, options.shards);
+  cut("eval", options.eval_rows, eval_shards(options));
   return plan;
 }
 
@@ -162,20 +158,17 @@ void clear_folder(const std::string& folder, bool overwrite) {
 }  // namespace
 
 void check_fraud_options(const FraudOptions& options) {
-  if (!(options.eval_fraction > 0 && options.eval_fraction < 1))
-    throw UserError("the held-out fraction is {}; use a number between 0 and 1, such as 0.2",
-                    options.eval_fraction);
   if (options.shards < 1 || options.shards > 99999)
     throw UserError("{} shards; use 1 to 99999", options.shards);
-  if (options.rows - eval_rows(options) < options.shards || eval_rows(options) < eval_shards(options))
-    throw UserError("{} rows are too few for {} shards and a held-out fraction of {}; ask for more rows",
-                    options.rows, options.shards, options.eval_fraction);
+  if (options.rows - options.eval_rows < options.shards || options.eval_rows < eval_shards(options))
+    throw UserError("{} rows of which {} are held out are too few for {} shards; ask for more rows",
+                    options.rows, options.eval_rows, options.shards);
 }
 
 FraudReport write_fraud(const FraudOptions& options, const std::string& folder, bool overwrite) {
   check_fraud_options(options);
   clear_folder(folder, overwrite);
-  FraudReport report{options.rows - eval_rows(options), eval_rows(options), 0, 0, {}};
+  FraudReport report{options.rows - options.eval_rows, options.eval_rows, 0, 0, {}};
   std::ofstream out;
   std::string path;
   report.frauds = generate(

@@ -29,8 +29,8 @@ namespace lockstep {
 struct FraudOptions {
   int64_t rows = 200000;  // both parts together
   uint64_t seed = 7;
-  double eval_fraction = 0.2;
-  int shards = 4;  // of the training part; the held-out part has a quarter as many, at least 1
+  int64_t eval_rows = 40000;  // the last ones in time
+  int shards = 4;             // of the training part; the held-out part has a quarter as many, at least 1
 };
 
 struct FraudReport {

@@ -82,6 +82,7 @@ TEST(Fraud, SignsOverlap) {
 TEST(Fraud, SameSeedSameBytes) {
   FraudOptions options;
   options.rows = 5000;
+  options.eval_rows = 1000;
   options.shards = 2;
   const FraudShards shards = make_fraud(options);
   ASSERT_EQ(shards.train.size(), 2u);
@@ -97,6 +98,7 @@ TEST(Fraud, FilesEqualMemoryAndLoadAsCsv) {
   const TestFolder folder;
   FraudOptions options;
   options.rows = 3000;
+  options.eval_rows = 600;
   options.shards = 3;
   const FraudReport report = write_fraud(options, folder.path("tx"));
   EXPECT_EQ(report.train_rows, 2400);
@@ -106,8 +108,8 @@ TEST(Fraud, FilesEqualMemoryAndLoadAsCsv) {
   CsvOptions csv;
   csv.label = "is_fraud";
   csv.ignore = {"card"};
-  const CsvSource train(csv, csv_shards(folder.path("tx/train-*.csv")));
-  const CsvSource eval(train.encoding(), csv_shards(folder.path("tx/eval-*.csv")));
+  const CsvSource train(csv, csv_shards({folder.path("tx/train-*.csv")}));
+  const CsvSource eval(train.encoding(), csv_shards({folder.path("tx/eval-*.csv")}));
   EXPECT_EQ(train.size(), 2400);
   EXPECT_EQ(eval.size(), 600);
   EXPECT_EQ(train.encoding().categorical,
@@ -122,6 +124,7 @@ TEST(Fraud, KeepsEarlierShardsUnlessTold) {
   folder.write("notes.csv", "mine");
   FraudOptions options;
   options.rows = 1000;
+  options.eval_rows = 200;
   EXPECT_THROW(write_fraud(options, folder.path()), UserError);
   write_fraud(options, folder.path(), true);
   EXPECT_FALSE(std::filesystem::exists(folder.path("train-00000-of-00009.csv")));
@@ -133,9 +136,11 @@ TEST(Fraud, RefusesEmptyParts) {
   options.rows = 3;
   EXPECT_THROW(make_fraud(options), UserError);
   options.rows = 1000;
-  options.eval_fraction = 1;
+  options.eval_rows = 1000;
   EXPECT_THROW(make_fraud(options), UserError);
-  options.eval_fraction = 0.2;
+  options.eval_rows = 0;
+  EXPECT_THROW(make_fraud(options), UserError);
+  options.eval_rows = 200;
   options.shards = 0;
   EXPECT_THROW(make_fraud(options), UserError);
 }

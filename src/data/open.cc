@@ -1,0 +1,106 @@
+#include "data/open.h"
+
+#include "base/error.h"
+#include "data/csv.h"
+#include "data/fraud_csv.h"
+#include "data/pattern_images.h"
+#include "data/pattern_text.h"
+#include "data/pattern_tokens.h"
+#include "data/slice.h"
+#include "data/text.h"
+
+namespace lockstep {
+namespace {
+
+using Format = DataOptions::Format;
+
+bool has_eval(const DataOptions& options) { return !options.eval.files.empty() || options.eval.samples > 0; }
+
+Data open_table(const CsvOptions& csv, const std::vector<CsvShard>& train,
+                const std::vector<CsvShard>& eval) {
+  const auto source = std::make_shared<CsvSource>(csv, train);
+  Data data{source, nullptr, to_text(source->encoding())};
+  if (!eval.empty()) data.eval = std::make_shared<CsvSource>(source->encoding(), eval);
+  return data;
+}
+
+Data open_csv(const DataOptions& options) {
+  CsvOptions csv = options.csv;
+  csv.hold_out = has_eval(options) ? 0 : options.hold_out;
+  std::vector<CsvShard> eval;
+  if (!options.eval.files.empty()) eval = csv_shards(options.eval.files);
+  return open_table(csv, csv_shards(options.train.files), eval);
+}
+
+// Both parts come from one generated history, so that the held-out transactions follow the training ones in
+// time.
+Data open_fraud(const DataOptions& options) {
+  FraudOptions fraud;
+  const int64_t eval =
+      has_eval(options) ? options.eval.samples : held_out(options.train.samples, options.hold_out);
+  const int64_t train = has_eval(options) ? options.train.samples : options.train.samples - eval;
+  if (eval < 1)
+    throw UserError("generated transactions need held-out ones; set data.hold_out or data.eval.samples");
+  fraud.rows = train + eval;
+  fraud.eval_rows = eval;
+  fraud.seed = options.seed;
+  fraud.shards = 1;
+  CsvOptions csv;
+  csv.label = "is_fraud";
+  csv.buckets = options.csv.buckets;
+  // A card's number says nothing about its next thief, and invites learning the training set by heart.
+  csv.ignore = {"card"};
+  const FraudShards shards = make_fraud(fraud);
+  return open_table(csv, shards.train, shards.eval);
+}
+
+// Generated series have no end: the held-out records are those after the training ones.
+template <typename Generated, typename Options>
+Data open_generated(Options generated, const DataOptions& options) {
+  generated.seed = options.seed;
+  generated.records = options.train.samples;
+  Data data{std::make_shared<Generated>(generated), nullptr, {}};
+  if (!has_eval(options)) return data;
+  generated.first = generated.records;
+  generated.records = options.eval.samples;
+  data.eval = std::make_shared<Generated>(generated);
+  return data;
+}
+
+Data open_whole(const DataOptions& options) {
+  const int64_t seq = options.seq;
+  switch (options.format) {
+    case Format::kCsv: return open_csv(options);
+    case Format::kFraud: return open_fraud(options);
+    case Format::kText: {
+      Data data{std::make_shared<TextSource>(options.train.files, seq), nullptr, {}};
+      if (!options.eval.files.empty()) data.eval = std::make_shared<TextSource>(options.eval.files, seq);
+      return data;
+    }
+    case Format::kPatternTokens:
+      return open_generated<PatternTokens>(PatternTokensOptions{.seq = seq, .vocab = options.vocab}, options);
+    case Format::kPatternText:
+      return open_generated<PatternText>(
+          PatternTextOptions{
+              .seq = seq, .vocab = options.vocab, .classes = options.classes, .padded = options.padded},
+          options);
+    case Format::kPatternImages:
+      return open_generated<PatternImages>(
+          PatternImagesOptions{.image = options.image, .classes = options.classes}, options);
+  }
+  throw InternalError("no such data format");
+}
+
+}  // namespace
+
+Data open_data(const DataOptions& options) {
+  Data data = open_whole(options);
+  const int64_t size = data.train->size();
+  const int64_t held = data.eval ? 0 : held_out(size, options.hold_out);
+  if (held == 0) return data;
+  data.eval = std::make_shared<SliceSource>(data.train, size - held, held);
+  data.train = std::make_shared<SliceSource>(data.train, 0, size - held);
+  return data;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,47 @@
+// From what a job says about its data to the sources of a run: the one door through which the trainer gets
+// records.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/csv_encoding.h"
+#include "data/source.h"
+
+namespace lockstep {
+
+struct PartOptions {
+  std::vector<std::string> files;  // of csv and text: paths, folders, patterns
+  int64_t samples = 0;             // of generated data
+};
+
+struct DataOptions {
+  enum class Format : uint8_t {
+    kCsv,
+    kText,
+    kFraud,          // generated card transactions, as data/fraud_csv.h makes them
+    kPatternTokens,  // generated sequences to continue
+    kPatternText,    // generated sequences to classify
+    kPatternImages,  // generated images to classify
+  };
+  Format format = Format::kCsv;
+  PartOptions train;
+  PartOptions eval;     // empty: none, or what is held out of train
+  double hold_out = 0;  // the last share of the training records, when eval is empty
+  uint64_t seed = 0;    // of generated data
+
+  CsvOptions csv;  // for csv; buckets also for generated transactions
+  int64_t seq = 0, vocab = 0, classes = 0, image = 0;
+  bool padded = false;
+};
+
+struct Data {
+  std::shared_ptr<const Source> train;
+  std::shared_ptr<const Source> eval;  // null: there is nothing to evaluate on
+  // How columns become inputs, for tables: stored with a run, so that new records can be encoded alike.
+  std::string encoding;
+};
+
+Data open_data(const DataOptions& options);
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+#include "data/slice.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/sha256.h"
+
+namespace lockstep {
+
+int64_t held_out(int64_t size, double share) {
+  if (!(share >= 0 && share < 1))
+    throw UserError("the held-out share is {}; use at least 0 and less than 1, such as 0.1", share);
+  if (share == 0) return 0;
+  const int64_t count = std::max<int64_t>(static_cast<int64_t>(static_cast<double>(size) * share), 1);
+  if (count >= size)
+    throw UserError("{} records are too few to hold {} of them out; use more data", size, share);
+  return count;
+}
+
+SliceSource::SliceSource(std::shared_ptr<const Source> source, int64_t first, int64_t count)
+    : source_(std::move(source)), first_(first), count_(count) {
+  LOCKSTEP_CHECK(first >= 0 && count > 0 && first + count <= source_->size(), "records [{}, {}) of {}", first,
+                 first + count, source_->size());
+}
+
+void SliceSource::fill(std::span<const int64_t> records, Batch& batch) const {
+  check_fill(records, batch);
+  std::vector<int64_t> moved(records.begin(), records.end());
+  for (int64_t& record : moved)
+    if (record != kNoRecord) record += first_;
+  source_->fill(moved, batch);
+}
+
+std::string SliceSource::fingerprint() const {
+  return sha256(fmt::format("slice 1\n{} {}\n{}\n", first_, count_, source_->fingerprint()));
+}
+
+}  // namespace lockstep
