@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "fuzz/csv.h"
 #include "fuzz/graph_text.h"
 #include "fuzz/job.h"
 
@@ -27,6 +28,7 @@ void replay(const std::string& corpus, Check check) {
   EXPECT_GT(files, good);
 }
 
+TEST(FuzzCorpus, EveryTextIsATableOrAUserError) { replay("csv", check_csv_table); }
 TEST(FuzzCorpus, EveryTextIsAGraphOrAUserError) { replay("graph_text", check_graph_text); }
 TEST(FuzzCorpus, EveryTextIsAJobOrAUserError) { replay("job", check_job); }
 

@@ -1,0 +1,53 @@
+#include "fuzz/csv.h"
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "base/error.h"
+#include "data/csv.h"
+
+namespace lockstep::testing {
+namespace {
+
+Batch read_all(const Source& source) {
+  std::vector<int64_t> records(static_cast<size_t>(source.size()));
+  std::iota(records.begin(), records.end(), 0);
+  Batch batch(source.columns(), source.size());
+  source.fill(records, batch);
+  return batch;
+}
+
+void check_values(const CsvSource& source, const Batch& batch) {
+  for (const float x : batch.values<float>(0))
+    LOCKSTEP_CHECK(std::fabs(x) <= kNumericClip, "an input is {}", x);
+  for (size_t i = 1; i + 1 < batch.columns().size(); ++i)
+    for (const int32_t bucket : batch.values<int32_t>(i))
+      LOCKSTEP_CHECK(bucket >= 0 && bucket < source.encoding().buckets, "bucket {}", bucket);
+  for (int64_t r = 0; r < source.size(); ++r)
+    LOCKSTEP_CHECK(source.describe(r).starts_with("table:"), "record {} is {}", r, source.describe(r));
+}
+
+}  // namespace
+
+bool check_csv_table(std::string_view text) {
+  CsvOptions options;
+  options.label = "label";
+  options.buckets = 50;
+  const std::vector<CsvShard> shards{{"table", std::string(text)}};
+  std::unique_ptr<CsvSource> source;
+  try {
+    source = std::make_unique<CsvSource>(options, shards);
+  } catch (const UserError&) {
+    return false;
+  }
+  const Batch batch = read_all(*source);
+  check_values(*source, batch);
+  const Batch again = read_all(CsvSource(source->encoding(), shards));
+  for (size_t i = 0; i < batch.columns().size(); ++i)
+    LOCKSTEP_CHECK(std::memcmp(batch.data(i), again.data(i), static_cast<size_t>(batch.bytes(i))) == 0,
+                   "column {} differs when it is read again", i);
+  return true;
+}
+
+}  // namespace lockstep::testing
