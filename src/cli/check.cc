@@ -20,9 +20,18 @@ struct CheckOptions {
   std::vector<std::string> overrides;
 };
 
+// The columns that the job names; without any, those of the generated transactions.
+InputSizes inputs_of(const JobSpec& spec) {
+  InputSizes inputs;
+  const ColumnsSpec& columns = spec.data.train.columns;
+  if (!columns.categorical.empty()) inputs.tables = static_cast<int64_t>(columns.categorical.size());
+  if (!columns.numeric.empty()) inputs.dense = static_cast<int64_t>(columns.numeric.size());
+  return inputs;
+}
+
 JobFacts facts_of(const JobSpec& spec) {
   JobFacts facts;
-  facts.parameters = parameter_count(build_job_model(spec, {}));
+  facts.parameters = parameter_count(build_job_model(spec, inputs_of(spec)));
   if (spec.data.train.format == DataFormat::kSynthetic) facts.train_samples = spec.data.train.samples;
   return facts;
 }

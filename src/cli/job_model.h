@@ -7,7 +7,7 @@ namespace lockstep {
 
 // What the data says about the model's inputs, where the job leaves it to the data.
 struct InputSizes {
-  int64_t tables = 8;  // categorical inputs
+  int64_t tables = 6;  // categorical inputs
   int64_t dense = 8;   // numeric inputs
 };
 

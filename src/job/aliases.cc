@@ -11,7 +11,7 @@ constexpr std::string_view kHf = "Hugging Face";
 constexpr std::string_view kDs = "DeepSpeed";
 constexpr std::string_view kAxolotl = "Axolotl";
 constexpr std::string_view kTune = "torchtune";
-constexpr std::string_view kNone = "";
+constexpr std::string_view kNone;  // no counterpart
 
 std::vector<Alias> make_aliases() {
   return {

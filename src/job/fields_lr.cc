@@ -30,7 +30,10 @@ std::vector<Field> lr_fields() {
           .or_else("wsd: the last 10%; inverse_sqrt: has none; others: from the warm-up to the end")
           .example("10%"),
       LOCKSTEP_FIELD(train.lr.min, "where the fall ends").defaults_to("0").at_least(0),
-      LOCKSTEP_FIELD(train.lr.power, "of the polynomial").defaults_to("1").above(0).at_most(100),
+      LOCKSTEP_FIELD(train.lr.power, "of the polynomial, and of the fall of wsd")
+          .defaults_to("1")
+          .above(0)
+          .at_most(100),
   };
 }
 

@@ -32,7 +32,7 @@ std::optional<double> read_number(std::string_view text) {
     if (text == name) return kInfinity;
   for (const std::string_view name : {"-.inf", "-.Inf", "-.INF", "-inf"})
     if (text == name) return -kInfinity;
-  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   const std::string_view digits = text.starts_with('-') ? text.substr(1) : text;
   if (digits.empty() || !((digits[0] >= '0' && digits[0] <= '9') || digits[0] == '.')) return std::nullopt;
   if (has_leading_zero(text)) return std::nullopt;
