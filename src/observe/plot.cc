@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -120,9 +121,10 @@ bool environment_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* value = std::getenv(name);
     if (value == nullptr || *value == '\0') continue;
-    const std::string_view locale = value;
-    return locale.find("UTF-8") != locale.npos || locale.find("utf8") != locale.npos ||
-           locale.find("UTF8") != locale.npos || locale.find("utf-8") != locale.npos;
+    std::string locale = value;
+    std::transform(locale.begin(), locale.end(), locale.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
+    return locale.ends_with("utf-8") || locale.ends_with("utf8");
   }
   return false;
 }

@@ -74,8 +74,8 @@ TEST(Plot, ALevelLineIsLabelledOnce) {
 TEST(Plot, NearEndsGetMoreDigits) {
   const std::vector<double> y{1.0001, 1.0002};
   const std::string text = line_plot(count_to(2), y);
-  EXPECT_NE(text.find("1.0002"), text.npos);
-  EXPECT_NE(text.find("1.0001"), text.npos);
+  EXPECT_NE(text.find("1.0002"), std::string::npos);
+  EXPECT_NE(text.find("1.0001"), std::string::npos);
 }
 
 TEST(Plot, ExtremesDoNotBreakIt) {
