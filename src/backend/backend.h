@@ -8,7 +8,8 @@
 
 namespace lockstep {
 
-// A block of device memory. data() is an address of the device; only upload and download may be used to look inside.
+// A block of device memory. data() is an address of the device; only upload and download may be used to look
+// inside.
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -16,7 +17,8 @@ class Buffer {
   virtual int64_t bytes() const = 0;
 };
 
-// A queue of kernels that run in order. On a device that runs at once, enqueue runs and synchronize has nothing to do.
+// A queue of kernels that run in order. On a device that runs at once, enqueue runs and synchronize has
+// nothing to do.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -36,6 +38,7 @@ class Backend {
   virtual std::unique_ptr<Buffer> allocate(int64_t bytes) = 0;  // contents zero
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual void upload(void* device, const void* host, int64_t bytes) = 0;
+  virtual void zero(void* device, int64_t bytes) = 0;
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;  // both on the device
   virtual void download(void* host, const void* device, int64_t bytes) = 0;
 };

@@ -1,4 +1,5 @@
-// Kernel: one node made ready to run on a device: shapes, partition and constants are fixed, only addresses are open.
+// Kernel: one node made ready to run on a device: shapes, partition and constants are fixed, only addresses
+// are open.
 #pragma once
 #include <cstdint>
 #include <memory>

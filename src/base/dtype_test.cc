@@ -9,7 +9,8 @@ namespace lockstep {
 namespace {
 
 TEST(DType, NamesParseBack) {
-  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16, DType::kI32, DType::kI64, DType::kU8, DType::kBool})
+  for (const DType dtype :
+       {DType::kF32, DType::kBF16, DType::kF16, DType::kI32, DType::kI64, DType::kU8, DType::kBool})
     EXPECT_EQ(parse_dtype(name_of(dtype)), dtype);
   EXPECT_FALSE(parse_dtype("f64").has_value());
 }

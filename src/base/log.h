@@ -1,4 +1,5 @@
-// Log lines on standard error: time, level, text. The level comes from LOCKSTEP_LOG (debug, info, warn, error).
+// Log lines on standard error: time, level, text. The level comes from LOCKSTEP_LOG (debug, info, warn,
+// error).
 #pragma once
 #include <fmt/format.h>
 
@@ -13,7 +14,8 @@ bool log_enabled(LogLevel level);
 
 template <typename... Args>
 void log_debug(fmt::format_string<Args...> text, Args&&... args) {
-  if (log_enabled(LogLevel::kDebug)) log_line(LogLevel::kDebug, fmt::format(text, std::forward<Args>(args)...));
+  if (log_enabled(LogLevel::kDebug))
+    log_line(LogLevel::kDebug, fmt::format(text, std::forward<Args>(args)...));
 }
 template <typename... Args>
 void log_info(fmt::format_string<Args...> text, Args&&... args) {

@@ -14,7 +14,9 @@ TEST(Nearest, SuggestsWhatIsClose) {
   EXPECT_EQ(suggestion("layernorm", kKnown), "did you mean layer_norm?");
 }
 
-TEST(Nearest, ListsWhatIsKnownOtherwise) { EXPECT_EQ(suggestion("zzzzzz", kKnown), "known: matmul, layer_norm, gelu"); }
+TEST(Nearest, ListsWhatIsKnownOtherwise) {
+  EXPECT_EQ(suggestion("zzzzzz", kKnown), "known: matmul, layer_norm, gelu");
+}
 
 }  // namespace
 }  // namespace lockstep

@@ -14,17 +14,20 @@ struct Sha256::State {
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
-  if (EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) != 1) throw DeviceError("OpenSSL offers no SHA-256");
+  if (EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) != 1)
+    throw DeviceError("OpenSSL offers no SHA-256");
 }
 Sha256::~Sha256() = default;
 
 void Sha256::update(std::span<const std::byte> bytes) {
-  if (EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) != 1) throw DeviceError("SHA-256 update failed");
+  if (EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) != 1)
+    throw DeviceError("SHA-256 update failed");
 }
 
 std::string Sha256::finish() {
   std::array<unsigned char, 32> digest{};
-  if (EVP_DigestFinal_ex(state_->context, digest.data(), nullptr) != 1) throw DeviceError("SHA-256 final failed");
+  if (EVP_DigestFinal_ex(state_->context, digest.data(), nullptr) != 1)
+    throw DeviceError("SHA-256 final failed");
   return fmt::format("{:02x}", fmt::join(digest, ""));
 }
 

@@ -11,7 +11,8 @@ Shape::Shape(std::initializer_list<int64_t> extents)
 
 Shape::Shape(std::span<const int64_t> extents) {
   if (extents.size() > kMaxRank)
-    throw UserError("a shape has {} axes; at most {} are supported", extents.size(), static_cast<int>(kMaxRank));
+    throw UserError("a shape has {} axes; at most {} are supported", extents.size(),
+                    static_cast<int>(kMaxRank));
   rank_ = static_cast<int>(extents.size());
   // Extents of zero are left out, so that a product of some axes cannot overflow either.
   int64_t elements = 1;

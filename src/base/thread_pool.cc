@@ -15,8 +15,8 @@
 namespace lockstep {
 namespace {
 
-// Spinning covers the serial gaps between the kernels of a step (waking a sleeper costs tens of microseconds); with more
-// threads than processors it would only keep others from running.
+// Spinning covers the serial gaps between the kernels of a step (waking a sleeper costs tens of
+// microseconds); with more threads than processors it would only keep others from running.
 constexpr int kSpins = 8000;  // each a pause: about 150 microseconds
 constexpr int kCrowdedSpins = 100;
 
@@ -60,7 +60,8 @@ struct ThreadPool::Shared {
   void serve(int thread) {
     uint64_t seen = 0;
     while (true) {
-      for (int spin = 0; spin < spins && generation.load(std::memory_order_acquire) == seen; ++spin) _mm_pause();
+      for (int spin = 0; spin < spins && generation.load(std::memory_order_acquire) == seen; ++spin)
+        _mm_pause();
       if (generation.load(std::memory_order_acquire) == seen) sleep_while(seen);
       seen = generation.load(std::memory_order_acquire);
       if (stopping.load()) return;

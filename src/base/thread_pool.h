@@ -1,9 +1,9 @@
 // A fixed set of threads that runs numbered tasks.
 //
-// The caller cuts its work into tasks by shape alone; which thread runs a task is left open, so results never depend
-// on the number of threads. The calling thread takes part. Workers spin briefly between parallel regions (a step is
-// hundreds of short ones) and then sleep. A task that throws stops the region; the first exception is rethrown to the
-// caller.
+// The caller cuts its work into tasks by shape alone; which thread runs a task is left open, so results never
+// depend on the number of threads. The calling thread takes part. Workers spin briefly between parallel
+// regions (a step is hundreds of short ones) and then sleep. A task that throws stops the region; the first
+// exception is rethrown to the caller.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -24,14 +24,17 @@ class ThreadPool {
   template <typename Body>
   void run(int64_t tasks, const Body& body) {
     run_erased(
-        tasks, [](const void* context, int64_t task, int) { (*static_cast<const Body*>(context))(task); }, &body);
+        tasks, [](const void* context, int64_t task, int) { (*static_cast<const Body*>(context))(task); },
+        &body);
   }
   // The same with the index of the running thread (0 is the caller), for per-thread scratch.
   template <typename Body>
   void run_indexed(int64_t tasks, const Body& body) {
     run_erased(
         tasks,
-        [](const void* context, int64_t task, int thread) { (*static_cast<const Body*>(context))(task, thread); },
+        [](const void* context, int64_t task, int thread) {
+          (*static_cast<const Body*>(context))(task, thread);
+        },
         &body);
   }
 

@@ -33,7 +33,11 @@ TEST(ThreadPool, NamesTheThreadForScratch) {
 
 TEST(ThreadPool, RethrowsTheFirstErrorAndStaysUsable) {
   ThreadPool pool(3);
-  EXPECT_THROW(pool.run(64, [](int64_t task) { if (task == 5) throw std::runtime_error("five"); }), std::runtime_error);
+  EXPECT_THROW(pool.run(64,
+                        [](int64_t task) {
+                          if (task == 5) throw std::runtime_error("five");
+                        }),
+               std::runtime_error);
   std::atomic<int> runs{0};
   pool.run(64, [&](int64_t) { ++runs; });
   EXPECT_EQ(runs.load(), 64);

@@ -1,7 +1,6 @@
 #include "cli/bench_step.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -48,13 +47,15 @@ int64_t peak_resident_bytes() {
   return static_cast<int64_t>(usage.ru_maxrss) * 1024;
 }
 
-// Memory that is resident now; the difference over a run is what the run uses.
+// Memory of the process's own that is resident now, without the pages of programs and libraries; the
+// difference over a run is what the run uses.
 int64_t resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  int64_t total = 0;
-  int64_t resident = 0;
-  statm >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t kilobytes = 0;
+    if (word == "RssAnon:" && status >> kilobytes) return kilobytes * 1024;
+  }
+  return 0;
 }
 
 void print_profile(const Executable& executable, double total_ms) {
@@ -71,8 +72,10 @@ void print_profile(const Executable& executable, double total_ms) {
     row.bytes += entry.bytes * static_cast<double>(entry.runs);
   }
   std::vector<std::pair<std::string, Row>> sorted(rows.begin(), rows.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.nanoseconds > b.second.nanoseconds; });
-  std::cout << fmt::format("{:<28}{:>8}{:>12}{:>8}{:>10}{:>10}\n", executable.graph().name(), "runs", "ms", "%", "GFLOP/s", "GB/s");
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto& a, const auto& b) { return a.second.nanoseconds > b.second.nanoseconds; });
+  std::cout << fmt::format("{:<28}{:>8}{:>12}{:>8}{:>10}{:>10}\n", executable.graph().name(), "runs", "ms",
+                           "%", "GFLOP/s", "GB/s");
   for (const auto& [kernel, row] : sorted) {
     const auto ns = static_cast<double>(std::max<int64_t>(row.nanoseconds, 1));
     std::cout << fmt::format("{:<28}{:>8}{:>12.3f}{:>8.1f}{:>10.1f}{:>10.1f}\n", kernel, row.runs, ns / 1e6,
@@ -83,12 +86,14 @@ void print_profile(const Executable& executable, double total_ms) {
 // The longest single entries, to see which node of a kernel is slow.
 void print_slowest(const Executable& executable) {
   std::vector<ProfileEntry> entries = executable.profile();
-  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.nanoseconds > b.nanoseconds; });
+  std::sort(entries.begin(), entries.end(),
+            [](const auto& a, const auto& b) { return a.nanoseconds > b.nanoseconds; });
   for (size_t i = 0; i < std::min<size_t>(entries.size(), 12); ++i) {
     const ProfileEntry& entry = entries[i];
-    const auto ns = static_cast<double>(entry.nanoseconds) / static_cast<double>(std::max<int64_t>(entry.runs, 1));
-    std::cout << fmt::format("  {:<36}{:<26}{:>10.3f} ms{:>10.1f} GFLOP/s{:>8.1f} GB/s\n", entry.name, entry.kernel, ns / 1e6,
-                             entry.flops / ns, entry.bytes / ns);
+    const auto ns =
+        static_cast<double>(entry.nanoseconds) / static_cast<double>(std::max<int64_t>(entry.runs, 1));
+    std::cout << fmt::format("  {:<36}{:<26}{:>10.3f} ms{:>10.1f} GFLOP/s{:>8.1f} GB/s\n", entry.name,
+                             entry.kernel, ns / 1e6, entry.flops / ns, entry.bytes / ns);
   }
 }
 
@@ -122,7 +127,8 @@ void run(const BenchOptions& options) {
   // Updates of table rows that were put off belong to the steps: each step carries its share.
   const auto deferred_start = Clock::now();
   train.catch_up_all();
-  const double deferred_ms = milliseconds_since(deferred_start) / static_cast<double>(options.warmup + options.steps);
+  const double deferred_ms =
+      milliseconds_since(deferred_start) / static_cast<double>(options.warmup + options.steps);
   std::vector<double> sorted = times;
   std::sort(sorted.begin(), sorted.end());
   const double median = sorted[sorted.size() / 2] + deferred_ms;
@@ -172,7 +178,8 @@ void add_bench_step_command(CLI::App& bench) {
   auto options = std::make_shared<BenchOptions>();
   command->add_option("--model", options->model.model, "one of: " + model_names())->required();
   add_model_options(*command, options->model);
-  command->add_option("--threads", options->threads, "threads of the cpu backend")->check(CLI::PositiveNumber);
+  command->add_option("--threads", options->threads, "threads of the cpu backend")
+      ->check(CLI::PositiveNumber);
   command->add_option("--steps", options->steps, "steps to time")->check(CLI::PositiveNumber);
   command->add_option("--warmup", options->warmup, "steps before")->check(CLI::NonNegativeNumber);
   command->add_option("--recompute", options->recompute, "none, cheap or block");

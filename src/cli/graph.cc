@@ -17,7 +17,7 @@ namespace {
 
 struct GraphOptions {
   ModelOptions model;
-  std::vector<std::string> passes;      // run only these
+  std::vector<std::string> passes;  // run only these
   std::vector<std::string> dump_after;
   std::vector<std::string> disabled;
   std::vector<std::string> explain;
@@ -35,7 +35,8 @@ Graph load(const GraphOptions& options) {
 }
 
 std::string to_dot(const Graph& graph) {
-  std::string out = fmt::format("digraph {} {{\n  rankdir=TB; node [shape=box, fontname=monospace];\n", graph.name());
+  std::string out =
+      fmt::format("digraph {} {{\n  rankdir=TB; node [shape=box, fontname=monospace];\n", graph.name());
   for (const GraphInput& input : graph.inputs())
     out += fmt::format("  v{} [label=\"{}\\n{}\", style=rounded];\n", input.value.id, graph.name(input.value),
                        to_string(graph.type(input.value)));
@@ -57,7 +58,9 @@ PassOptions pass_options(const GraphOptions& options) {
   result.disabled = options.disabled;
   result.stop_after = options.stop_after;
   result.dump_after = options.dump_after;
-  result.dump = [](std::string_view pass, const Graph& graph) { std::cout << "# after " << pass << "\n" << to_text(graph); };
+  result.dump = [](std::string_view pass, const Graph& graph) {
+    std::cout << "# after " << pass << "\n" << to_text(graph);
+  };
   for (const std::string& topic : options.explain)
     if (topic == "fusion")
       result.explain = [](std::string_view about, const std::string& line) {
@@ -98,14 +101,16 @@ void run(const GraphOptions& options) {
 void add_graph_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("graph", "show a graph at any stage of compilation");
   auto options = std::make_shared<GraphOptions>();
-  command->add_option("source", options->model.model, "a text graph's file, or a model: " + model_names())->required();
+  command->add_option("source", options->model.model, "a text graph's file, or a model: " + model_names())
+      ->required();
   add_model_options(*command, options->model);
   command->add_option("--pass", options->passes, "run only this pass (may be given several times)");
   command->add_option("--dump-after", options->dump_after, "print the graph after this pass");
   command->add_option("--disable-pass", options->disabled, "leave this pass out");
   command->add_option("--stop-after", options->stop_after, "stop after this pass");
   command->add_option("--recompute", options->recompute, "none, cheap or block");
-  command->add_option("--backend", options->backend, "cpu or null, for --explain")->check(CLI::IsMember({"cpu", "null"}));
+  command->add_option("--backend", options->backend, "cpu or null, for --explain")
+      ->check(CLI::IsMember({"cpu", "null"}));
   command->add_option("--explain", options->explain, "kernels, fusion or memory")
       ->check(CLI::IsMember({"kernels", "fusion", "memory"}));
   command->add_flag("--dot", options->dot, "print Graphviz");

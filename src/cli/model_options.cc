@@ -14,7 +14,8 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array<std::string_view, 6> kModels = {"gpt", "gpt-small", "encoder", "tabular", "resnet18", "resnet50"};
+constexpr std::array<std::string_view, 6> kModels = {"gpt",     "gpt-small", "encoder",
+                                                     "tabular", "resnet18",  "resnet50"};
 
 void override(int64_t& field, int64_t wanted) {
   if (wanted != 0) field = wanted;
@@ -78,10 +79,14 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   size("--image", options.image, "pixels along an image's side");
   size("--tables", options.tables, "categorical tables");
   size("--rows", options.rows, "rows of a table");
-  command.add_option("--dropout", options.dropout, "probability of dropping")->check(CLI::Range(0.0, 0.99))->group("Model sizes");
+  command.add_option("--dropout", options.dropout, "probability of dropping")
+      ->check(CLI::Range(0.0, 0.99))
+      ->group("Model sizes");
 }
 
-bool is_model_name(const std::string& name) { return std::find(kModels.begin(), kModels.end(), name) != kModels.end(); }
+bool is_model_name(const std::string& name) {
+  return std::find(kModels.begin(), kModels.end(), name) != kModels.end();
+}
 std::string model_names() { return fmt::format("{}", fmt::join(kModels, ", ")); }
 
 Model build_model(const ModelOptions& options) {

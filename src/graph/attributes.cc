@@ -33,7 +33,9 @@ struct Printer {
   std::string operator()(double value) const { return number_text(value); }
   std::string operator()(const std::string& value) const { return quoted(value); }
   std::string operator()(DType value) const { return std::string(name_of(value)); }
-  std::string operator()(const std::vector<int64_t>& value) const { return fmt::format("[{}]", fmt::join(value, ",")); }
+  std::string operator()(const std::vector<int64_t>& value) const {
+    return fmt::format("[{}]", fmt::join(value, ","));
+  }
   std::string operator()(const std::vector<double>& value) const {
     std::string out = "[";
     for (size_t i = 0; i < value.size(); ++i) out += (i == 0 ? "" : ",") + number_text(value[i]);

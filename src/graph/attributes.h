@@ -29,7 +29,8 @@ class Attributes {
   void set(std::string_view name, Attribute value);
   const std::vector<Entry>& entries() const { return entries_; }
 
-  // Typed reads; a missing or differently typed attribute is a bug, since nodes are checked when they are made.
+  // Typed reads; a missing or differently typed attribute is a bug, since nodes are checked when they are
+  // made.
   bool flag(std::string_view name) const;
   int64_t integer(std::string_view name) const;
   double number(std::string_view name) const;

@@ -13,7 +13,8 @@ namespace {
 Attribute converted(const Attribute& value, const Attribute& like) {
   if (std::holds_alternative<double>(like) && std::holds_alternative<int64_t>(value))
     return static_cast<double>(std::get<int64_t>(value));
-  if (std::holds_alternative<std::vector<double>>(like) && std::holds_alternative<std::vector<int64_t>>(value)) {
+  if (std::holds_alternative<std::vector<double>>(like) &&
+      std::holds_alternative<std::vector<int64_t>>(value)) {
     const auto& ints = std::get<std::vector<int64_t>>(value);
     return std::vector<double>(ints.begin(), ints.end());
   }
@@ -24,7 +25,8 @@ Attribute converted(const Attribute& value, const Attribute& like) {
 bool in_range(const Attribute& value) {
   const auto fits = [](int64_t x) { return x >= -Shape::kMaxElements && x <= Shape::kMaxElements; };
   if (const auto* integer = std::get_if<int64_t>(&value)) return fits(*integer);
-  if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) return std::all_of(list->begin(), list->end(), fits);
+  if (const auto* list = std::get_if<std::vector<int64_t>>(&value))
+    return std::all_of(list->begin(), list->end(), fits);
   return true;
 }
 
@@ -40,7 +42,8 @@ Attributes checked_attributes(const OpDef& op, const Attributes& given, const Wh
   for (const auto& [name, value] : given.entries()) {
     const bool known = std::any_of(op.attributes.begin(), op.attributes.end(),
                                    [&name = name](const AttributeDef& def) { return def.name == name; });
-    if (!known) throw UserError("{}: unknown attribute {}; {} has: {}", where(), name, op.name, attribute_names(op));
+    if (!known)
+      throw UserError("{}: unknown attribute {}; {} has: {}", where(), name, op.name, attribute_names(op));
   }
   Attributes result;
   for (const AttributeDef& def : op.attributes) {
@@ -55,7 +58,8 @@ Attributes checked_attributes(const OpDef& op, const Attributes& given, const Wh
       throw UserError("{}: attribute {} is {}, a {}; it must be a {}", where(), def.name, to_string(value),
                       kind_name(value), kind_name(def.default_value));
     if (!in_range(value))
-      throw UserError("{}: attribute {} is {}; integers must lie within -2^46 and 2^46", where(), def.name, to_string(value));
+      throw UserError("{}: attribute {} is {}; integers must lie within -2^46 and 2^46", where(), def.name,
+                      to_string(value));
     result.set(def.name, std::move(value));
   }
   return result;
@@ -87,9 +91,10 @@ std::vector<Value> Graph::emit_all(const OpDef& op, std::span<const Value> input
   const auto where = [&] { return describe(*this, op, inputs); };
   const auto count = static_cast<int>(inputs.size());
   if (count < op.min_inputs || count > op.max_inputs) {
-    const std::string wanted = op.max_inputs == OpDef::kVariadic     ? fmt::format("at least {}", op.min_inputs)
-                               : op.min_inputs == op.max_inputs ? fmt::format("{}", op.min_inputs)
-                                                                : fmt::format("{} to {}", op.min_inputs, op.max_inputs);
+    const std::string wanted = op.max_inputs == OpDef::kVariadic ? fmt::format("at least {}", op.min_inputs)
+                               : op.min_inputs == op.max_inputs
+                                   ? fmt::format("{}", op.min_inputs)
+                                   : fmt::format("{} to {}", op.min_inputs, op.max_inputs);
     throw UserError("{}: takes {} operands, got {}", where(), wanted, count);
   }
   Node node{&op, {inputs.begin(), inputs.end()}, {}, checked_attributes(op, attributes, where)};
@@ -104,7 +109,8 @@ std::vector<Value> Graph::emit_all(const OpDef& op, std::span<const Value> input
   const auto index = static_cast<int32_t>(nodes_.size());
   for (size_t i = 0; i < types.size(); ++i) {
     const std::string base = name.empty() ? std::string(op.name) : std::string(name);
-    node.outputs.push_back(add_value(types[i], i == 0 ? base : fmt::format("{}.{}", base, i), index, static_cast<int32_t>(i)));
+    node.outputs.push_back(
+        add_value(types[i], i == 0 ? base : fmt::format("{}.{}", base, i), index, static_cast<int32_t>(i)));
   }
   nodes_.push_back(std::move(node));
   return nodes_.back().outputs;
@@ -112,7 +118,8 @@ std::vector<Value> Graph::emit_all(const OpDef& op, std::span<const Value> input
 
 Value Graph::emit(std::string_view op, std::initializer_list<Value> inputs, Attributes attributes,
                   std::string_view name) {
-  return emit_all(op, std::span<const Value>(inputs.begin(), inputs.size()), std::move(attributes), name).at(0);
+  return emit_all(op, std::span<const Value>(inputs.begin(), inputs.size()), std::move(attributes), name)
+      .at(0);
 }
 
 Value Graph::find(std::string_view name) const {
@@ -159,7 +166,8 @@ std::string Graph::unique_name(std::string_view wanted) {
 std::string describe(const Graph& graph, const OpDef& op, std::span<const Value> inputs) {
   std::string out = std::string(op.name) + "(";
   for (size_t i = 0; i < inputs.size(); ++i)
-    out += fmt::format("{}{}: {}", i == 0 ? "" : ", ", graph.name(inputs[i]), to_string(graph.type(inputs[i])));
+    out +=
+        fmt::format("{}{}: {}", i == 0 ? "" : ", ", graph.name(inputs[i]), to_string(graph.type(inputs[i])));
   return out + ")";
 }
 

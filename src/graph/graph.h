@@ -1,8 +1,8 @@
 // The IR: a static, typed, single-assignment graph in program order.
 //
-// Every value has a unique name and a type that is known when its node is made: emit() checks the operands with the
-// op's own rule and throws a UserError that names the op, the operands and the fix. Passes do not edit a graph, they
-// build a new one (see graph/rewriter.h).
+// Every value has a unique name and a type that is known when its node is made: emit() checks the operands
+// with the op's own rule and throws a UserError that names the op, the operands and the fix. Passes do not
+// edit a graph, they build a new one (see graph/rewriter.h).
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -55,8 +55,8 @@ class Graph {
 
   Value add_input(std::string_view name, Type type, Role role = Role::kInput);
 
-  // Makes a node. Attributes that are not given take the op's defaults. `name` names the first output (made unique by
-  // a suffix when taken); by default it is derived from the op.
+  // Makes a node. Attributes that are not given take the op's defaults. `name` names the first output (made
+  // unique by a suffix when taken); by default it is derived from the op.
   std::vector<Value> emit_all(std::string_view op, std::span<const Value> inputs, Attributes attributes = {},
                               std::string_view name = {});
   std::vector<Value> emit_all(const OpDef& op, std::span<const Value> inputs, Attributes attributes = {},

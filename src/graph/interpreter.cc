@@ -32,8 +32,8 @@ std::vector<RefTensor> run_decomposed(const Graph& graph, const Node& node,
   return interpret(simple, bound, options);
 }
 
-std::vector<RefTensor> run_node(const Graph& graph, const Node& node, const std::vector<const RefTensor*>& inputs,
-                                InterpretOptions options) {
+std::vector<RefTensor> run_node(const Graph& graph, const Node& node,
+                                const std::vector<const RefTensor*>& inputs, InterpretOptions options) {
   const OpDef& op = *node.op;
   if (op.scalar != nullptr) return run_pointwise(graph, node, inputs);
   if (op.reference != nullptr) {
@@ -70,7 +70,8 @@ std::vector<RefTensor> interpret(const Graph& graph, const RefTensors& inputs, I
     }
   }
   std::vector<RefTensor> outputs;
-  for (const GraphOutput& output : graph.outputs()) outputs.push_back(values[static_cast<size_t>(output.value.id)]);
+  for (const GraphOutput& output : graph.outputs())
+    outputs.push_back(values[static_cast<size_t>(output.value.id)]);
   return outputs;
 }
 

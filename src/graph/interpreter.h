@@ -1,5 +1,5 @@
-// The reference: runs a graph node by node in fp64, by each op's obvious implementation. Every backend and every pass
-// is tested against it.
+// The reference: runs a graph node by node in fp64, by each op's obvious implementation. Every backend and
+// every pass is tested against it.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -17,7 +17,8 @@ struct InterpretOptions {
 
 using RefTensors = std::unordered_map<std::string, RefTensor>;
 
-// Returns one tensor per graph output, in order. Throws UserError when an input is missing or has another type.
+// Returns one tensor per graph output, in order. Throws UserError when an input is missing or has another
+// type.
 std::vector<RefTensor> interpret(const Graph& graph, const RefTensors& inputs, InterpretOptions options = {});
 
 }  // namespace lockstep

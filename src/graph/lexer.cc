@@ -83,7 +83,8 @@ void Lexer::read_string() {
     }
     token_.text += c;
   }
-  if (position_ >= text_.size() || text_[position_] != '"') fail("a text in quotes is not closed on its line");
+  if (position_ >= text_.size() || text_[position_] != '"')
+    fail("a text in quotes is not closed on its line");
   ++position_;
 }
 
@@ -103,7 +104,8 @@ void Lexer::advance() {
     ++position_;
     while (position_ < text_.size()) {
       const char d = text_[position_];
-      const bool exponent_sign = (d == '-' || d == '+') && (text_[position_ - 1] == 'e' || text_[position_ - 1] == 'E');
+      const bool exponent_sign =
+          (d == '-' || d == '+') && (text_[position_ - 1] == 'e' || text_[position_ - 1] == 'E');
       if (!in_name(d) && !exponent_sign) break;
       ++position_;
     }

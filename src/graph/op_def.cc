@@ -14,7 +14,8 @@ std::string_view name_of(Stage stage) {
 }
 
 int InferContext::axis(int64_t axis, int rank) const {
-  if (axis < -rank || axis >= rank) fail("axis {} is outside [{}, {}) of a tensor with {} axes", axis, -rank, rank, rank);
+  if (axis < -rank || axis >= rank)
+    fail("axis {} is outside [{}, {}) of a tensor with {} axes", axis, -rank, rank, rank);
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
@@ -24,7 +25,8 @@ void InferContext::fail_with(const std::string& what) const {
 
 void InferContext::require_floating(int operand) const {
   if (!is_floating(type(operand).dtype))
-    fail("operand {} is {}; it must be f32, bf16 or f16: cast it first", operand, name_of(type(operand).dtype));
+    fail("operand {} is {}; it must be f32, bf16 or f16: cast it first", operand,
+         name_of(type(operand).dtype));
 }
 
 void InferContext::require_same_type(int operand, int as) const {

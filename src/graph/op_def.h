@@ -16,7 +16,8 @@
 
 namespace lockstep {
 
-// How far compilation has come. An op or form that belongs to a later stage is refused by the verifier before it.
+// How far compilation has come. An op or form that belongs to a later stage is refused by the verifier before
+// it.
 enum class Stage : uint8_t { kImported, kDifferentiated, kFused, kScheduled };
 std::string_view name_of(Stage stage);
 
@@ -33,10 +34,10 @@ struct Cost {
 };
 
 struct Traits {
-  bool pointwise = false;   // out[i] depends on in[i] alone (operands already broadcast to the result's shape)
-  bool view = false;        // the result is its first operand's bytes under another shape
-  bool reduction = false;   // sums over some axes
-  bool random = false;      // draws from a counter-based generator: a function of operands and attributes only
+  bool pointwise = false;  // out[i] depends on in[i] alone (operands already broadcast to the result's shape)
+  bool view = false;       // the result is its first operand's bytes under another shape
+  bool reduction = false;  // sums over some axes
+  bool random = false;     // draws from a counter-based generator: a function of operands and attributes only
   bool collective = false;  // talks to other workers: never removed, duplicated or reordered against its kind
   bool recompute_cheap = false;  // memory-bound: cheaper to run again than to keep its result until backward
 };
@@ -44,7 +45,8 @@ struct Traits {
 // What `infer` sees: operand types and checked attributes, with errors that name the op and its operands.
 class InferContext {
  public:
-  InferContext(const Graph& graph, const OpDef& op, std::span<const Value> inputs, const Attributes& attributes)
+  InferContext(const Graph& graph, const OpDef& op, std::span<const Value> inputs,
+               const Attributes& attributes)
       : graph_(graph), op_(op), inputs_(inputs), attributes_(attributes) {}
 
   int count() const { return static_cast<int>(inputs_.size()); }
@@ -71,8 +73,8 @@ class InferContext {
   const Attributes& attributes_;
 };
 
-// What `gradient` sees: the forward node and the gradients of its outputs (invalid = zero). It emits nodes into
-// `graph` and returns one value per operand, invalid where there is none.
+// What `gradient` sees: the forward node and the gradients of its outputs (invalid = zero). It emits nodes
+// into `graph` and returns one value per operand, invalid where there is none.
 struct GradientContext {
   Graph& graph;
   Node node;  // a copy: emitting nodes moves the graph's own
@@ -113,7 +115,8 @@ struct OpDef {
   std::vector<Type> (*infer)(const InferContext&) = nullptr;
   // Null where the op has no gradient (integer results, updates).
   std::vector<Value> (*gradient)(GradientContext&) = nullptr;
-  // Ops whose gradient is zero everywhere (compare, argmax) say so, instead of looking like ops nobody differentiated.
+  // Ops whose gradient is zero everywhere (compare, argmax) say so, instead of looking like ops nobody
+  // differentiated.
   bool gradient_is_zero = false;
   // The obvious implementation in fp64. Fused ops leave it null and give `decompose` instead.
   void (*reference)(const ReferenceContext&) = nullptr;
@@ -123,7 +126,8 @@ struct OpDef {
   double (*scalar)(std::span<const double> arguments, const Attributes&) = nullptr;
   std::vector<ShardingSignature> (*sharding)(const Graph&, const Node&) = nullptr;
   Cost (*cost)(const Graph&, const Node&) = nullptr;  // null: no flops, every operand and result touched once
-  // Collectives are split in two before they are scheduled: the op that begins a transfer and the op that waits for it.
+  // Collectives are split in two before they are scheduled: the op that begins a transfer and the op that
+  // waits for it.
   std::string_view start = {};  // of a whole collective: what begins it
   std::string_view done = {};   // of a whole collective and of its start: what waits for it
   bool is_start() const { return start.empty() && !done.empty(); }

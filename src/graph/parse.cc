@@ -7,7 +7,8 @@
 namespace lockstep {
 namespace {
 
-// Bounds on what a text may ask for, so that a hostile or broken file ends in an error and not in memory exhaustion.
+// Bounds on what a text may ask for, so that a hostile or broken file ends in an error and not in memory
+// exhaustion.
 constexpr size_t kMaxText = size_t{256} << 20;
 constexpr size_t kMaxNodes = 1 << 20;
 
@@ -17,7 +18,8 @@ class Parser {
 
   Graph parse() {
     const Token start = lexer_.peek();
-    if (lexer_.expect_name("'graph'") != "graph") lexer_.fail_at(start, "a graph begins with the word 'graph'");
+    if (lexer_.expect_name("'graph'") != "graph")
+      lexer_.fail_at(start, "a graph begins with the word 'graph'");
     Graph graph(ops_, lexer_.expect_name("the name of the graph"));
     lexer_.expect("(");
     while (!lexer_.accept(")")) {
@@ -58,7 +60,9 @@ class Parser {
     const Token start = lexer_.peek();
     const std::string name = lexer_.expect_name("an element type");
     const std::optional<DType> dtype = parse_dtype(name);
-    if (!dtype) lexer_.fail_at(start, fmt::format("unknown element type {}; use f32, bf16, f16, i32, i64, u8 or bool", name));
+    if (!dtype)
+      lexer_.fail_at(start,
+                     fmt::format("unknown element type {}; use f32, bf16, f16, i32, i64, u8 or bool", name));
     lexer_.expect("[");
     std::vector<int64_t> extents;
     while (!lexer_.accept("]")) {
@@ -111,7 +115,10 @@ class Parser {
     const std::string name = lexer_.expect_name("the name of a value");
     const Value value = graph.find(name);
     if (!value.valid())
-      lexer_.fail_at(start, fmt::format("{} is used before it is defined; a graph has no cycles and lists values in order", name));
+      lexer_.fail_at(
+          start,
+          fmt::format("{} is used before it is defined; a graph has no cycles and lists values in order",
+                      name));
     return value;
   }
 
@@ -123,7 +130,8 @@ class Parser {
         const Value target = value;
         value = parse_operand(graph);
         if (graph.producer(target) >= 0)
-          lexer_.fail_at(start, fmt::format("{} is not an input of the graph and cannot be written", graph.name(target)));
+          lexer_.fail_at(start, fmt::format("{} is not an input of the graph and cannot be written",
+                                            graph.name(target)));
         check_update(graph, start, target, value);
         graph.add_update(target, value);
       } else {
@@ -135,10 +143,12 @@ class Parser {
 
   void check_update(const Graph& graph, const Token& start, Value target, Value value) {
     if (graph.type(target) != graph.type(value))
-      lexer_.fail_at(start, fmt::format("{} is {} and cannot be written with {}, which is {}", graph.name(target),
-                                        to_string(graph.type(target)), graph.name(value), to_string(graph.type(value))));
+      lexer_.fail_at(
+          start, fmt::format("{} is {} and cannot be written with {}, which is {}", graph.name(target),
+                             to_string(graph.type(target)), graph.name(value), to_string(graph.type(value))));
     for (const GraphOutput& output : graph.outputs())
-      if (output.target == target) lexer_.fail_at(start, fmt::format("{} is written twice", graph.name(target)));
+      if (output.target == target)
+        lexer_.fail_at(start, fmt::format("{} is written twice", graph.name(target)));
   }
 
   // Runs something that may throw a UserError about the graph and adds the place in the text to its message.
@@ -161,7 +171,8 @@ class Parser {
 }  // namespace
 
 Graph parse_graph(std::string_view text, const OpSet& ops, std::string_view file) {
-  if (text.size() > kMaxText) throw UserError("{}: the text has {} bytes; at most {} are read", file, text.size(), kMaxText);
+  if (text.size() > kMaxText)
+    throw UserError("{}: the text has {} bytes; at most {} are read", file, text.size(), kMaxText);
   return Parser(text, ops, file).parse();
 }
 

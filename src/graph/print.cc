@@ -35,7 +35,8 @@ std::string to_text(const Graph& graph) {
   std::string out = fmt::format("graph {}(", graph.name());
   bool first = true;
   for (const GraphInput& input : graph.inputs()) {
-    out += fmt::format("{}{}: {}", first ? "" : ", ", graph.name(input.value), to_string(graph.type(input.value)));
+    out += fmt::format("{}{}: {}", first ? "" : ", ", graph.name(input.value),
+                       to_string(graph.type(input.value)));
     if (input.role != Role::kInput) out += fmt::format(" @{}", name_of(input.role));
     first = false;
   }

@@ -10,7 +10,8 @@ Rewriter::Rewriter(const Graph& old) : Rewriter(old, [](Value) { return true; })
 Rewriter::Rewriter(const Graph& old, const std::function<bool(Value)>& keep)
     : old_(old), graph_(old.ops(), old.name()), map_(static_cast<size_t>(old.value_count())) {
   for (const GraphInput& input : old.inputs())
-    if (keep(input.value)) map(input.value, graph_.add_input(old.name(input.value), old.type(input.value), input.role));
+    if (keep(input.value))
+      map(input.value, graph_.add_input(old.name(input.value), old.type(input.value), input.role));
 }
 
 Value Rewriter::mapped(Value old_value) const {
@@ -28,7 +29,8 @@ std::vector<Value> Rewriter::mapped(std::span<const Value> old_values) const {
 std::vector<Value> Rewriter::copy(const Node& node, std::span<const Value> inputs) {
   std::vector<Value> results = graph_.emit_all(*node.op, inputs, node.attributes, old_.name(node.outputs[0]));
   for (size_t i = 0; i < results.size(); ++i) {
-    if (i > 0 && !graph_.find(old_.name(node.outputs[i])).valid()) graph_.rename(results[i], old_.name(node.outputs[i]));
+    if (i > 0 && !graph_.find(old_.name(node.outputs[i])).valid())
+      graph_.rename(results[i], old_.name(node.outputs[i]));
     map(node.outputs[i], results[i]);
   }
   return results;

@@ -1,7 +1,7 @@
 // Rewriter: builds a new graph from an old one, node by node, remembering where each old value went.
 //
-// A pass walks old.nodes(); for each it either calls copy(), or emits something else into graph() and maps the old
-// results to the new values. finish() carries the outputs over.
+// A pass walks old.nodes(); for each it either calls copy(), or emits something else into graph() and maps
+// the old results to the new values. finish() carries the outputs over.
 #pragma once
 #include <functional>
 #include <vector>

@@ -1,7 +1,8 @@
 // How an op may be split over one axis of a device mesh: a placement for every operand and result.
 //
-// An op lists its legal signatures; the shard pass picks one per mesh axis and inserts the collectives that convert
-// between placements. Example, matmul: S0,R->S0 (data parallel); R,S1->S1 (column parallel); S1,S0->P (row parallel).
+// An op lists its legal signatures; the shard pass picks one per mesh axis and inserts the collectives that
+// convert between placements. Example, matmul: S0,R->S0 (data parallel); R,S1->S1 (column parallel); S1,S0->P
+// (row parallel).
 #pragma once
 #include <cstdint>
 #include <string>

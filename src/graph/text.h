@@ -6,8 +6,8 @@
 //     return loss, count
 //   }
 //
-// `return loss, w <- w_new` also writes w_new into the buffer of input w. Attributes at their default are not printed.
-// A `#` starts a comment.
+// `return loss, w <- w_new` also writes w_new into the buffer of input w. Attributes at their default are not
+// printed. A `#` starts a comment.
 #pragma once
 #include <string>
 #include <string_view>

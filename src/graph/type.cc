@@ -4,6 +4,8 @@
 
 namespace lockstep {
 
-std::string to_string(const Type& type) { return fmt::format("{}{}", name_of(type.dtype), to_string(type.shape)); }
+std::string to_string(const Type& type) {
+  return fmt::format("{}{}", name_of(type.dtype), to_string(type.shape));
+}
 
 }  // namespace lockstep

@@ -18,8 +18,7 @@ void verify_node(const Graph& graph, size_t index, Stage stage) {
     LOCKSTEP_CHECK(graph.producer(input) < static_cast<int32_t>(index), "an operand comes later: {}", where);
   LOCKSTEP_CHECK(node.op->stage <= stage, "{} belongs to stage {}, the graph is {}: {}", node.op->name,
                  name_of(node.op->stage), name_of(stage), where);
-  const std::vector<Type> types =
-      node.op->infer(InferContext(graph, *node.op, node.inputs, node.attributes));
+  const std::vector<Type> types = node.op->infer(InferContext(graph, *node.op, node.inputs, node.attributes));
   LOCKSTEP_CHECK(types.size() == node.outputs.size(), "result count: {}", where);
   for (size_t i = 0; i < types.size(); ++i) {
     LOCKSTEP_CHECK(graph.type(node.outputs[i]) == types[i], "result {} is {}, its op says {}: {}", i,
@@ -28,8 +27,8 @@ void verify_node(const Graph& graph, size_t index, Stage stage) {
   }
 }
 
-// Starts and dones come in pairs that nothing else reads, and the transfers of a group end in the order in which they
-// began: a communicator that serves them one after another has finished the earlier ones by then.
+// Starts and dones come in pairs that nothing else reads, and the transfers of a group end in the order in
+// which they began: a communicator that serves them one after another has finished the earlier ones by then.
 class TransferCheck {
  public:
   explicit TransferCheck(const Graph& graph) : graph_(graph), users_(users_of(graph)) {}
@@ -53,7 +52,8 @@ class TransferCheck {
                    to_text(graph_, node));
     const Node& reader = graph_.nodes()[static_cast<size_t>(users[0])];
     LOCKSTEP_CHECK(reader.op->name == node.op->done && reader.inputs[0] == node.outputs[0],
-                   "only {} may read {}: {}", node.op->done, graph_.name(node.outputs[0]), to_text(graph_, reader));
+                   "only {} may read {}: {}", node.op->done, graph_.name(node.outputs[0]),
+                   to_text(graph_, reader));
     open_[node.attributes.text("group")].push_back(node.outputs[0]);
   }
 
@@ -62,7 +62,8 @@ class TransferCheck {
     const Node* started = producer < 0 ? nullptr : &graph_.nodes()[static_cast<size_t>(producer)];
     LOCKSTEP_CHECK(started != nullptr && started->op->done == node.op->name, "{} was not started: {}",
                    graph_.name(node.inputs[0]), to_text(graph_, node));
-    LOCKSTEP_CHECK(std::equal(node.inputs.begin() + 1, node.inputs.end(), started->inputs.begin(), started->inputs.end()),
+    LOCKSTEP_CHECK(std::equal(node.inputs.begin() + 1, node.inputs.end(), started->inputs.begin(),
+                              started->inputs.end()),
                    "a done reads what its start read: {}", to_text(graph_, node));
     std::deque<Value>& open = open_[started->attributes.text("group")];
     LOCKSTEP_CHECK(open.front() == node.inputs[0], "{} is waited for before {}, which began earlier",
@@ -82,9 +83,11 @@ void verify(const Graph& graph, Stage stage) {
   if (stage >= Stage::kScheduled) TransferCheck(graph).run();
   std::unordered_set<int32_t> written;
   for (const GraphOutput& output : graph.outputs()) {
-    LOCKSTEP_CHECK(output.value.valid() && output.value.id < graph.value_count(), "an output of {}", graph.name());
+    LOCKSTEP_CHECK(output.value.valid() && output.value.id < graph.value_count(), "an output of {}",
+                   graph.name());
     if (!output.target.valid()) continue;
-    LOCKSTEP_CHECK(graph.producer(output.target) < 0, "{} is written but is no input", graph.name(output.target));
+    LOCKSTEP_CHECK(graph.producer(output.target) < 0, "{} is written but is no input",
+                   graph.name(output.target));
     LOCKSTEP_CHECK(graph.type(output.target) == graph.type(output.value), "{} is written with another type",
                    graph.name(output.target));
     LOCKSTEP_CHECK(written.insert(output.target.id).second, "{} is written twice", graph.name(output.target));

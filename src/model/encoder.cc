@@ -24,11 +24,15 @@ class Encoder {
     const Value tokens = b_.indices("tokens", positions, sizes_.vocab);
     const Value segments = b_.indices("segments", positions, 2);
     const Value labels = b_.indices("labels", {sizes_.batch}, sizes_.classes);
-    Value x = b_.embedding(b_.normal("embeddings.word_embeddings.weight", {sizes_.vocab, sizes_.dim}, kDeviation), tokens);
+    Value x = b_.embedding(
+        b_.normal("embeddings.word_embeddings.weight", {sizes_.vocab, sizes_.dim}, kDeviation), tokens);
     x = b_.add(x, b_.normal("embeddings.position_embeddings.weight", {sizes_.seq, sizes_.dim}, kDeviation));
-    x = b_.add(x, b_.embedding(b_.normal("embeddings.token_type_embeddings.weight", {2, sizes_.dim}, kDeviation), segments));
+    x = b_.add(x,
+               b_.embedding(b_.normal("embeddings.token_type_embeddings.weight", {2, sizes_.dim}, kDeviation),
+                            segments));
     x = dropout(b_.layer_norm("embeddings.LayerNorm", x, kEpsilon));
-    for (int64_t layer = 0; layer < sizes_.layers; ++layer) x = block(fmt::format("encoder.layer.{}.", layer), x);
+    for (int64_t layer = 0; layer < sizes_.layers; ++layer)
+      x = block(fmt::format("encoder.layer.{}.", layer), x);
     const Value first = b_.reshape(b_.slice(x, 1, 0, 1), {sizes_.batch, sizes_.dim});
     const Value pooled = dropout(b_.tanh(b_.linear("pooler.dense", first, sizes_.dim, kDeviation)));
     const Value logits = b_.linear("classifier", pooled, sizes_.classes, kDeviation);
@@ -44,13 +48,14 @@ class Encoder {
     const Value k = heads(b_.linear(name + "attention.self.key", x, sizes_.dim, kDeviation));
     const Value v = heads(b_.linear(name + "attention.self.value", x, sizes_.dim, kDeviation));
     const double scale = 1.0 / std::sqrt(static_cast<double>(sizes_.dim / sizes_.heads));
-    Value mixed = sizes_.padded
-                      ? b_.op("attention", {q, k, v, visible_}, {{"scale", scale}, {"mask", std::string("keys")}})
-                      : b_.op("attention", {q, k, v}, {{"scale", scale}});
+    Value mixed = sizes_.padded ? b_.op("attention", {q, k, v, visible_},
+                                        {{"scale", scale}, {"mask", std::string("keys")}})
+                                : b_.op("attention", {q, k, v}, {{"scale", scale}});
     mixed = b_.reshape(mixed, b_.shape(x));
     x = b_.add(x, dropout(b_.linear(name + "attention.output.dense", mixed, sizes_.dim, kDeviation)));
     x = b_.layer_norm(name + "attention.output.LayerNorm", x, kEpsilon);
-    const Value hidden = b_.op("gelu", {b_.linear(name + "intermediate.dense", x, sizes_.hidden, kDeviation)});
+    const Value hidden =
+        b_.op("gelu", {b_.linear(name + "intermediate.dense", x, sizes_.hidden, kDeviation)});
     x = b_.add(x, dropout(b_.linear(name + "output.dense", hidden, sizes_.dim, kDeviation)));
     return b_.layer_norm(name + "output.LayerNorm", x, kEpsilon);
   }

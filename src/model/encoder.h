@@ -1,4 +1,5 @@
-// encoder: the BERT shape with a classification head. Post-norm blocks, exact gelu, pooler on the first position.
+// encoder: the BERT shape with a classification head. Post-norm blocks, exact gelu, pooler on the first
+// position.
 #pragma once
 #include "model/model.h"
 

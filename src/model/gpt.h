@@ -1,4 +1,5 @@
-// gpt: the GPT-2 shape. Learned positions, pre-norm blocks, one qkv projection, tanh gelu, head tied to the embedding.
+// gpt: the GPT-2 shape. Learned positions, pre-norm blocks, one qkv projection, tanh gelu, head tied to the
+// embedding.
 #pragma once
 #include "model/model.h"
 

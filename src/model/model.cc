@@ -19,7 +19,9 @@ uint64_t stream_of(const std::string& name) {
 void init_param(const ParamInit& init, uint64_t seed, std::span<float> values) {
   const Philox random(seed, stream_of(init.name));
   switch (init.kind) {
-    case ParamInit::Kind::kConstant: std::fill(values.begin(), values.end(), static_cast<float>(init.a)); break;
+    case ParamInit::Kind::kConstant:
+      std::fill(values.begin(), values.end(), static_cast<float>(init.a));
+      break;
     case ParamInit::Kind::kNormal:
       random.fill_normal(values, static_cast<float>(init.a), static_cast<float>(init.b));
       break;

@@ -1,8 +1,8 @@
 // A model: the forward graph of one microbatch, and how its parameters begin.
 //
-// Every family gives a graph whose outputs are (loss, count): the loss summed over the microbatch, and how many tokens
-// or samples it counts. Parameters carry the names that Hugging Face or torchvision give them where the family exists
-// there.
+// Every family gives a graph whose outputs are (loss, count): the loss summed over the microbatch, and how
+// many tokens or samples it counts. Parameters carry the names that Hugging Face or torchvision give them
+// where the family exists there.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -28,7 +28,8 @@ struct Model {
   std::vector<ParamInit> params;  // in the order of the graph's @param inputs
   int64_t samples = 0;            // per microbatch
   int64_t tokens = 0;             // per microbatch; 0 where the family has none
-  // How to draw synthetic integer inputs: an exclusive upper bound per i32 input name; others are drawn normal.
+  // How to draw synthetic integer inputs: an exclusive upper bound per i32 input name; others are drawn
+  // normal.
   std::vector<std::pair<std::string, int64_t>> integer_inputs;
 };
 

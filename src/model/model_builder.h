@@ -1,4 +1,5 @@
-// ModelBuilder: a Builder that also records how each parameter begins, and the layers that several families share.
+// ModelBuilder: a Builder that also records how each parameter begins, and the layers that several families
+// share.
 #pragma once
 #include <string>
 

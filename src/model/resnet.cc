@@ -18,22 +18,26 @@ class Resnet {
     const Value images = b_.input("images", {DType::kF32, {sizes_.batch, sizes_.image, sizes_.image, 3}});
     const Value labels = b_.indices("labels", {sizes_.batch}, sizes_.classes);
     Value x = relu(norm("bn1", conv("conv1", images, sizes_.width, 7, 2)));
-    x = b_.op("max_pool2d", {x}, {{"kernel", std::vector<int64_t>{3, 3}},
-                                  {"stride", std::vector<int64_t>{2, 2}},
-                                  {"padding", std::vector<int64_t>{1, 1, 1, 1}}});
+    x = b_.op("max_pool2d", {x},
+              {{"kernel", std::vector<int64_t>{3, 3}},
+               {"stride", std::vector<int64_t>{2, 2}},
+               {"padding", std::vector<int64_t>{1, 1, 1, 1}}});
     const bool deep = sizes_.depth == 50;
-    const std::array<int64_t, 4> counts = deep ? std::array<int64_t, 4>{3, 4, 6, 3} : std::array<int64_t, 4>{2, 2, 2, 2};
+    const std::array<int64_t, 4> counts =
+        deep ? std::array<int64_t, 4>{3, 4, 6, 3} : std::array<int64_t, 4>{2, 2, 2, 2};
     for (int64_t stage = 0; stage < 4; ++stage)
       for (int64_t i = 0; i < counts[static_cast<size_t>(stage)]; ++i) {
         const std::string name = fmt::format("layer{}.{}.", stage + 1, i);
         const int64_t stride = stage > 0 && i == 0 ? 2 : 1;
-        x = deep ? bottleneck(name, x, sizes_.width << stage, stride) : basic(name, x, sizes_.width << stage, stride);
+        x = deep ? bottleneck(name, x, sizes_.width << stage, stride)
+                 : basic(name, x, sizes_.width << stage, stride);
       }
     const double bound = 1.0 / std::sqrt(static_cast<double>(b_.shape(x)[-1]));
     const Value pooled = b_.mean(x, {1, 2});
     const Value weight = b_.uniform("fc.weight", {sizes_.classes, b_.shape(x)[-1]}, bound);
     const Value bias = b_.uniform("fc.bias", {sizes_.classes}, bound, false);
-    const auto loss = b_.op_all("cross_entropy", {b_.add(b_.matmul(pooled, weight, false, true), bias), labels});
+    const auto loss =
+        b_.op_all("cross_entropy", {b_.add(b_.matmul(pooled, weight, false, true), bias), labels});
     b_.graph().add_output(loss[0]);
     b_.graph().add_output(loss[1]);
     for (const auto& [target, value] : updates_) b_.graph().add_update(target, value);
@@ -65,8 +69,9 @@ class Resnet {
     const double deviation = std::sqrt(2.0 / static_cast<double>(width * kernel * kernel));
     const Value filter = b_.normal(name + ".weight", {width, kernel, kernel, b_.shape(x)[-1]}, deviation);
     const int64_t pad = kernel / 2;
-    return b_.op("conv2d", {x, filter}, {{"stride", std::vector<int64_t>{stride, stride}},
-                                         {"padding", std::vector<int64_t>{pad, pad, pad, pad}}});
+    return b_.op("conv2d", {x, filter},
+                 {{"stride", std::vector<int64_t>{stride, stride}},
+                  {"padding", std::vector<int64_t>{pad, pad, pad, pad}}});
   }
 
   Value norm(const std::string& name, Value x) {
@@ -75,7 +80,8 @@ class Resnet {
     const Value bias = b_.zeros(name + ".bias", channels);
     const Value mean = b_.graph().add_input(name + ".running_mean", {DType::kF32, channels}, Role::kState);
     const Value var = b_.graph().add_input(name + ".running_var", {DType::kF32, channels}, Role::kState);
-    const auto results = b_.op_all("batch_norm", {x, weight, bias, mean, var}, {{"epsilon", 1e-5}, {"momentum", 0.1}});
+    const auto results =
+        b_.op_all("batch_norm", {x, weight, bias, mean, var}, {{"epsilon", 1e-5}, {"momentum", 0.1}});
     updates_.emplace_back(mean, results[3]);
     updates_.emplace_back(var, results[4]);
     return results[0];
@@ -91,7 +97,8 @@ class Resnet {
 }  // namespace
 
 Model build_resnet(const ResnetSizes& sizes) {
-  if (sizes.depth != 18 && sizes.depth != 50) throw UserError("resnet: depth is {}; use 18 or 50", sizes.depth);
+  if (sizes.depth != 18 && sizes.depth != 50)
+    throw UserError("resnet: depth is {}; use 18 or 50", sizes.depth);
   if (sizes.image < 32) throw UserError("resnet: image is {}; use at least 32 pixels", sizes.image);
   Model model{Graph(all_ops(), "resnet"), {}, sizes.batch, 0, {}};
   Resnet(model, sizes).build();

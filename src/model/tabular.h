@@ -1,5 +1,5 @@
-// tabular: categorical tables, dense features and an MLP over their pairwise products, as for fraud detection or
-// recommendation (the DLRM shape).
+// tabular: categorical tables, dense features and an MLP over their pairwise products, as for fraud detection
+// or recommendation (the DLRM shape).
 #pragma once
 #include <vector>
 

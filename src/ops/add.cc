@@ -9,7 +9,10 @@ OpDef add_op() {
       .summary = "a + b",
       .operands = 2,
       .scalar = [](std::span<const double> x, const Attributes&) { return x[0] + x[1]; },
-      .gradient = [](GradientContext& c) { return std::vector<Value>{c.grad(), c.grad()}; },
+      .gradient =
+          [](GradientContext& c) {
+            return std::vector<Value>{c.grad(), c.grad()};
+          },
   });
 }
 

@@ -12,7 +12,8 @@ OpDef broadcast_op() {
     const Shape target(c.attributes().integers("shape"));
     Shape common;
     if (!broadcast_shapes(c.shape(0), target, &common) || common != target)
-      c.fail("{} does not broadcast to {}; every extent must be equal or 1", to_string(c.shape(0)), to_string(target));
+      c.fail("{} does not broadcast to {}; every extent must be equal or 1", to_string(c.shape(0)),
+             to_string(target));
     return std::vector<Type>{{c.type(0).dtype, target}};
   };
   def.gradient = [](GradientContext& c) {
@@ -32,7 +33,8 @@ OpDef broadcast_op() {
     for (int axis = 0; axis < to.rank(); ++axis) {
       const int source = axis - (to.rank() - from.rank());
       const bool repeated = source < 0 || from[source] != to[axis];
-      signatures.push_back({{repeated ? Placement::replicate() : Placement::split(source)}, {Placement::split(axis)}});
+      signatures.push_back(
+          {{repeated ? Placement::replicate() : Placement::split(source)}, {Placement::split(axis)}});
     }
     return signatures;
   };

@@ -7,14 +7,16 @@ namespace lockstep {
 Value Builder::constant(double value, Type type) {
   const auto extents = type.shape.extents();
   return graph_.emit("constant", {},
-                     {{"value", value}, {"shape", std::vector<int64_t>(extents.begin(), extents.end())}, {"dtype", type.dtype}});
+                     {{"value", value},
+                      {"shape", std::vector<int64_t>(extents.begin(), extents.end())},
+                      {"dtype", type.dtype}});
 }
 
 Value Builder::binary(std::string_view name, Value a, Value b) {
   Shape common;
   if (!broadcast_shapes(shape(a), shape(b), &common))
-    throw UserError("{}({}: {}, {}: {}): the shapes do not broadcast together; equal extents or 1 are needed", name,
-                    graph_.name(a), to_string(type(a)), graph_.name(b), to_string(type(b)));
+    throw UserError("{}({}: {}, {}: {}): the shapes do not broadcast together; equal extents or 1 are needed",
+                    name, graph_.name(a), to_string(type(a)), graph_.name(b), to_string(type(b)));
   return op(name, {broadcast(a, common), broadcast(b, common)});
 }
 

@@ -1,8 +1,9 @@
 // checkpoint(a) = a, marked: a place where the recompute policy `block` may forget what came before.
 //
-// Model builders put one on the residual stream at each block's input. Under policy block, only marked values are kept
-// for backward and what lies between two marks is computed again (passes/recompute.h). Under the other policies the
-// mark is dropped before anything looks at the graph. A view: it costs nothing and never reaches a backend.
+// Model builders put one on the residual stream at each block's input. Under policy block, only marked values
+// are kept for backward and what lies between two marks is computed again (passes/recompute.h). Under the
+// other policies the mark is dropped before anything looks at the graph. A view: it costs nothing and never
+// reaches a backend.
 #include "ops/builder.h"
 
 namespace lockstep {

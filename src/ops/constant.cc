@@ -1,4 +1,5 @@
-// constant {value, shape, dtype}: a tensor filled with one number. Folded into whatever reads it where possible.
+// constant {value, shape, dtype}: a tensor filled with one number. Folded into whatever reads it where
+// possible.
 #include "graph/op_def.h"
 
 namespace lockstep {

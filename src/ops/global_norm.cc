@@ -1,5 +1,5 @@
-// global_norm(g): the Euclidean norm of a flat buffer, summed over fixed blocks in index order. Infinite or NaN when any
-// element is.
+// global_norm(g): the Euclidean norm of a flat buffer, summed over fixed blocks in index order. Infinite or
+// NaN when any element is.
 #include <cmath>
 
 #include "graph/op_def.h"
@@ -22,7 +22,8 @@ OpDef global_norm_op() {
     c.out()[0] = std::sqrt(squares);
   };
   def.sharding = [](const Graph&, const Node& node) {
-    return std::vector<ShardingSignature>{{std::vector<Placement>(node.inputs.size()), {Placement::replicate()}}};
+    return std::vector<ShardingSignature>{
+        {std::vector<Placement>(node.inputs.size()), {Placement::replicate()}}};
   };
   def.cost = [](const Graph& graph, const Node& node) {
     const double bytes = touched_bytes(graph, node);

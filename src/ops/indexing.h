@@ -1,4 +1,5 @@
-// Walking over indices of row-major tensors; for references and shape rules, where clarity counts and speed does not.
+// Walking over indices of row-major tensors; for references and shape rules, where clarity counts and speed
+// does not.
 #pragma once
 #include <array>
 #include <span>
@@ -15,7 +16,8 @@ inline Strides broadcast_strides(const Shape& from, const Shape& to) {
   const Strides own = from.strides();
   for (int axis = 0; axis < to.rank(); ++axis) {
     const int source = axis - (to.rank() - from.rank());
-    if (source >= 0 && from[source] == to[axis]) result[static_cast<size_t>(axis)] = own[static_cast<size_t>(source)];
+    if (source >= 0 && from[source] == to[axis])
+      result[static_cast<size_t>(axis)] = own[static_cast<size_t>(source)];
   }
   return result;
 }

@@ -1,5 +1,5 @@
-// lower_triangle(x): what lies strictly below the diagonal of [..., N, N], row by row, as [..., N(N-1)/2]: every pair of
-// N feature vectors once, out of the matrix of their products.
+// lower_triangle(x): what lies strictly below the diagonal of [..., N, N], row by row, as [..., N(N-1)/2]:
+// every pair of N feature vectors once, out of the matrix of their products.
 //
 // lower_triangle_grad(dy) {size}: the inverse, with zeros on and above the diagonal.
 #include "graph/op_def.h"
@@ -26,7 +26,8 @@ void for_each_pair(int64_t matrices, int64_t n, const Body& body) {
 
 std::vector<Type> infer(const InferContext& c) {
   const Shape& x = c.shape(0);
-  if (x.rank() < 2 || x[-1] != x[-2]) c.fail("the last two axes must be equal; the operand is {}", to_string(x));
+  if (x.rank() < 2 || x[-1] != x[-2])
+    c.fail("the last two axes must be equal; the operand is {}", to_string(x));
   return {{c.type(0).dtype, with_tail(x, 2, {pairs(x[-1])})}};
 }
 
@@ -40,7 +41,8 @@ std::vector<Type> infer_grad(const InferContext& c) {
 std::vector<ShardingSignature> sharding(const Graph& graph, const Node& node) {
   std::vector<ShardingSignature> result{{{Placement::replicate()}, {Placement::replicate()}}};
   const int leading = graph.type(node.inputs[0]).shape.rank() - (node.op->name == "lower_triangle" ? 2 : 1);
-  for (int axis = 0; axis < leading; ++axis) result.push_back({{Placement::split(axis)}, {Placement::split(axis)}});
+  for (int axis = 0; axis < leading; ++axis)
+    result.push_back({{Placement::split(axis)}, {Placement::split(axis)}});
   return result;
 }
 
@@ -55,7 +57,8 @@ OpDef lower_triangle_op() {
   };
   def.reference = [](const ReferenceContext& c) {
     const Shape& x = c.in(0).shape();
-    for_each_pair(x.product(0, x.rank() - 2), x[-1], [&](int64_t square, int64_t triangle) { c.out()[triangle] = c.in(0)[square]; });
+    for_each_pair(x.product(0, x.rank() - 2), x[-1],
+                  [&](int64_t square, int64_t triangle) { c.out()[triangle] = c.in(0)[square]; });
   };
   def.sharding = sharding;
   return def;
@@ -65,10 +68,13 @@ OpDef lower_triangle_grad_op() {
   OpDef def{.name = "lower_triangle_grad", .summary = "square matrices from what lies below their diagonal"};
   def.attributes = {{"size", int64_t{0}, "extent of the matrices", true}};
   def.infer = infer_grad;
-  def.gradient = [](GradientContext& c) { return std::vector<Value>{c.graph.emit("lower_triangle", {c.grad()})}; };
+  def.gradient = [](GradientContext& c) {
+    return std::vector<Value>{c.graph.emit("lower_triangle", {c.grad()})};
+  };
   def.reference = [](const ReferenceContext& c) {
     const Shape& out = c.out().shape();
-    for_each_pair(out.product(0, out.rank() - 2), out[-1], [&](int64_t square, int64_t triangle) { c.out()[square] = c.in(0)[triangle]; });
+    for_each_pair(out.product(0, out.rank() - 2), out[-1],
+                  [&](int64_t square, int64_t triangle) { c.out()[square] = c.in(0)[triangle]; });
   };
   def.sharding = sharding;
   return def;

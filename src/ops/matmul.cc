@@ -1,8 +1,8 @@
 // matmul(a, b[, c]) {transpose_a, transpose_b, dtype}: a·b, or c + a·b accumulated in place of c.
 //
-// a is [..., M, K] and b is [..., K, N] with equal leading (batch) axes, or b is [K, N] and the leading axes of a join
-// M. The transposes swap the last two axes. Products are summed in fp32; the result has `dtype` when given as
-// f32 for 16-bit operands, otherwise the operands' type.
+// a is [..., M, K] and b is [..., K, N] with equal leading (batch) axes, or b is [K, N] and the leading axes
+// of a join M. The transposes swap the last two axes. Products are summed in fp32; the result has `dtype`
+// when given as f32 for 16-bit operands, otherwise the operands' type.
 #include "ops/builder.h"
 
 namespace lockstep {
@@ -23,18 +23,22 @@ std::vector<Type> infer(const InferContext& c) {
   const Shape& b = c.shape(1);
   c.require_floating(0);
   if (c.type(1).dtype != c.type(0).dtype) c.fail("operands have different element types; cast one of them");
-  if (a.rank() < 2 || b.rank() < 2) c.fail("both operands need at least 2 axes; reshape a vector to [1, n] or [n, 1]");
+  if (a.rank() < 2 || b.rank() < 2)
+    c.fail("both operands need at least 2 axes; reshape a vector to [1, n] or [n, 1]");
   if (b.rank() != 2 && b.rank() != a.rank())
     c.fail("operand 1 must have 2 axes or as many as operand 0 ({})", a.rank());
   if (b.rank() == 2 && a.rank() > 2 && c.attributes().flag("transpose_a"))
     c.fail("transpose_a with batch axes needs batch axes on operand 1 too; reshape operand 0 to 2 axes");
   for (int axis = 0; axis + 2 < b.rank(); ++axis)
-    if (a[axis] != b[axis]) c.fail("batch axis {} is {} on one side and {} on the other", axis, a[axis], b[axis]);
+    if (a[axis] != b[axis])
+      c.fail("batch axis {} is {} on one side and {} on the other", axis, a[axis], b[axis]);
   const Dims dims = dims_of(a, b, c.attributes());
   const int64_t k_b = c.attributes().flag("transpose_b") ? b[-1] : b[-2];
   if (dims.k != k_b)
-    c.fail("inner extents {} and {} differ; they must be equal (transpose_a or transpose_b swaps the last two axes)",
-           dims.k, k_b);
+    c.fail(
+        "inner extents {} and {} differ; they must be equal (transpose_a or transpose_b swaps the last two "
+        "axes)",
+        dims.k, k_b);
   std::vector<int64_t> extents(a.begin(), a.end());
   extents[extents.size() - 2] = dims.m;
   extents[extents.size() - 1] = dims.n;
@@ -86,15 +90,16 @@ void reference(const ReferenceContext& c) {
         double sum = 0;
         for (int64_t k = 0; k < dims.k; ++k) {
           const double x = c.in(0)[n * dims.m * dims.k + (ta ? k * dims.m + i : i * dims.k + k)];
-          const double y = c.in(1)[(shared_b ? 0 : n * dims.k * dims.n) + (tb ? j * dims.k + k : k * dims.n + j)];
+          const double y =
+              c.in(1)[(shared_b ? 0 : n * dims.k * dims.n) + (tb ? j * dims.k + k : k * dims.n + j)];
           sum += x * y;
         }
         c.out()[(n * dims.m + i) * dims.n + j] += sum;
       }
 }
 
-// Rows of a split over workers (data parallel), columns of b (column parallel), or the inner axis (row parallel, which
-// leaves partial sums); with batch axes, any of those too.
+// Rows of a split over workers (data parallel), columns of b (column parallel), or the inner axis (row
+// parallel, which leaves partial sums); with batch axes, any of those too.
 std::vector<ShardingSignature> sharding(const Graph& graph, const Node& node) {
   const int rank_a = graph.type(node.inputs[0]).shape.rank();
   const int rank_b = graph.type(node.inputs[1]).shape.rank();
@@ -110,10 +115,11 @@ std::vector<ShardingSignature> sharding(const Graph& graph, const Node& node) {
       signature(r, r, r),
       signature(Placement::split(ta ? rank_a - 1 : rank_a - 2), r, Placement::split(rank_a - 2)),
       signature(r, Placement::split(tb ? rank_b - 2 : rank_b - 1), Placement::split(rank_a - 1)),
-      signature(Placement::split(ta ? rank_a - 2 : rank_a - 1), Placement::split(tb ? rank_b - 1 : rank_b - 2),
-                Placement::partial())};
+      signature(Placement::split(ta ? rank_a - 2 : rank_a - 1),
+                Placement::split(tb ? rank_b - 1 : rank_b - 2), Placement::partial())};
   for (int axis = 0; axis + 2 < rank_a; ++axis)
-    result.push_back(signature(Placement::split(axis), rank_b == 2 ? r : Placement::split(axis), Placement::split(axis)));
+    result.push_back(
+        signature(Placement::split(axis), rank_b == 2 ? r : Placement::split(axis), Placement::split(axis)));
   return result;
 }
 

@@ -10,7 +10,8 @@ OpDef reshape_op() {
   def.infer = [](const InferContext& c) {
     const Shape shape(c.attributes().integers("shape"));
     if (shape.numel() != c.shape(0).numel())
-      c.fail("shape {} has {} elements, the operand has {}", to_string(shape), shape.numel(), c.shape(0).numel());
+      c.fail("shape {} has {} elements, the operand has {}", to_string(shape), shape.numel(),
+             c.shape(0).numel());
     return std::vector<Type>{{c.type(0).dtype, shape}};
   };
   def.gradient = [](GradientContext& c) {
@@ -18,7 +19,8 @@ OpDef reshape_op() {
   };
   def.reference = [](const ReferenceContext& c) { c.out().data = c.in(0).data; };
   def.sharding = [](const Graph& graph, const Node& node) {
-    // Splitting axis 0 survives when the leading extent is unchanged or only merges with or splits off inner axes.
+    // Splitting axis 0 survives when the leading extent is unchanged or only merges with or splits off inner
+    // axes.
     std::vector<ShardingSignature> signatures{{{Placement::replicate()}, {Placement::replicate()}},
                                               {{Placement::partial()}, {Placement::partial()}}};
     const Shape& from = graph.type(node.inputs[0]).shape;

@@ -13,7 +13,8 @@ namespace {
 
 class Autodiff {
  public:
-  Autodiff(const Graph& forward, AutodiffOptions options) : forward_(forward), rewriter_(forward), options_(options) {}
+  Autodiff(const Graph& forward, AutodiffOptions options)
+      : forward_(forward), rewriter_(forward), options_(options) {}
 
   Graph run() && {
     check_loss();
@@ -52,7 +53,8 @@ class Autodiff {
     for (const GraphInput& input : graph().inputs())
       needed_[static_cast<size_t>(input.value.id)] = input.role == Role::kParam;
     for (const Node& node : graph().nodes()) {
-      const bool reached = std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value v) { return needs(v); });
+      const bool reached =
+          std::any_of(node.inputs.begin(), node.inputs.end(), [&](Value v) { return needs(v); });
       for (const Value output : node.outputs)
         needed_[static_cast<size_t>(output.id)] =
             reached && !node.op->gradient_is_zero && is_floating(graph().type(output).dtype);
@@ -71,8 +73,8 @@ class Autodiff {
     for (const Value input : context.node.inputs) context.needed.push_back(needs(input));
     if (std::none_of(context.needed.begin(), context.needed.end(), [](bool b) { return b; })) return;
     if (context.node.op->gradient == nullptr)
-      throw UserError("{} has no gradient, but the loss depends on parameters through {}", context.node.op->name,
-                      to_text(graph(), context.node));
+      throw UserError("{} has no gradient, but the loss depends on parameters through {}",
+                      context.node.op->name, to_text(graph(), context.node));
     const std::vector<Value> grads = context.node.op->gradient(context);
     LOCKSTEP_CHECK(grads.size() == context.node.inputs.size(), "gradient of {}", context.node.op->name);
     for (size_t i = 0; i < grads.size(); ++i)
@@ -80,8 +82,8 @@ class Autodiff {
   }
 
   void add_contribution(Value value, Value contribution) {
-    LOCKSTEP_CHECK(graph().type(value) == graph().type(contribution), "gradient of {}: {} is {}", graph().name(value),
-                   graph().name(contribution), to_string(graph().type(contribution)));
+    LOCKSTEP_CHECK(graph().type(value) == graph().type(contribution), "gradient of {}: {} is {}",
+                   graph().name(value), graph().name(contribution), to_string(graph().type(contribution)));
     Value& total = gradient(value);
     total = total.valid() ? graph().emit("add", {total, contribution}) : contribution;
   }
@@ -91,11 +93,15 @@ class Autodiff {
     for (const GraphInput& input : forward_.inputs()) {
       if (input.role != Role::kParam) continue;
       const Value param = rewriter_.mapped(input.value);
-      const Value slot = graph().add_input(grad_name(forward_.name(input.value)), graph().type(param), Role::kGrad);
+      const Value slot =
+          graph().add_input(grad_name(forward_.name(input.value)), graph().type(param), Role::kGrad);
       Value value = gradient(param);
-      // A parameter that the loss does not use has gradient zero, written out so that nobody reads stale bytes.
-      if (!value.valid()) value = options_.accumulate ? slot : Builder(graph()).constant(0.0, graph().type(param));
-      else if (options_.accumulate) value = graph().emit("add", {slot, value});
+      // A parameter that the loss does not use has gradient zero, written out so that nobody reads stale
+      // bytes.
+      if (!value.valid())
+        value = options_.accumulate ? slot : Builder(graph()).constant(0.0, graph().type(param));
+      else if (options_.accumulate)
+        value = graph().emit("add", {slot, value});
       results.push_back(value);
     }
     return results;
@@ -112,6 +118,8 @@ class Autodiff {
 
 std::string grad_name(std::string_view param) { return fmt::format("grad.{}", param); }
 
-Graph differentiate(const Graph& forward, AutodiffOptions options) { return Autodiff(forward, options).run(); }
+Graph differentiate(const Graph& forward, AutodiffOptions options) {
+  return Autodiff(forward, options).run();
+}
 
 }  // namespace lockstep

@@ -7,9 +7,10 @@
 //     one = constant() {value=1.0}  dy = broadcast(one) {shape=[4,3]}  dw = matmul(x, dy) {transpose_a=true}
 //     return loss, grad.w <- dw
 //   }
-// The first output is the loss: a scalar sum, never a mean, so that the division by the count happens once, after all
-// microbatches of all workers are added. Contributions to one value are added in the order backward meets its users,
-// from the last to the first. With `accumulate`, gradients are added to what grad.* already holds.
+// The first output is the loss: a scalar sum, never a mean, so that the division by the count happens once,
+// after all microbatches of all workers are added. Contributions to one value are added in the order backward
+// meets its users, from the last to the first. With `accumulate`, gradients are added to what grad.* already
+// holds.
 #pragma once
 #include "graph/graph.h"
 

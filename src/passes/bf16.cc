@@ -13,8 +13,8 @@ namespace {
 // What pays for itself in bf16 on every device that has it.
 constexpr std::array<std::string_view, 4> kComputeOps = {"matmul", "conv2d", "attention", "attention_qkv"};
 // Ops whose other operands are f32 parameters or statistics beside a first operand of any floating type.
-constexpr std::array<std::string_view, 5> kFirstOperandOps = {"layer_norm", "rms_norm", "batch_norm", "group_norm",
-                                                              "cross_entropy"};
+constexpr std::array<std::string_view, 5> kFirstOperandOps = {"layer_norm", "rms_norm", "batch_norm",
+                                                              "group_norm", "cross_entropy"};
 // Losses that compare f32 targets with predictions.
 constexpr std::array<std::string_view, 2> kF32Ops = {"bce_with_logits", "mse"};
 
@@ -45,7 +45,8 @@ class Lowering {
     } else if (listed(kF32Ops, node.op->name)) {
       for (Value& input : inputs)
         if (is_bf16(input)) input = builder_.cast(input, DType::kF32);
-    } else if (!listed(kFirstOperandOps, node.op->name) && std::any_of(inputs.begin(), inputs.end(), [&](Value v) { return is_bf16(v); })) {
+    } else if (!listed(kFirstOperandOps, node.op->name) &&
+               std::any_of(inputs.begin(), inputs.end(), [&](Value v) { return is_bf16(v); })) {
       for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = to_bf16(node.inputs[i], inputs[i]);
     }
     rewriter_.copy(node, inputs);

@@ -27,10 +27,11 @@ TEST(Bf16, ProductsAndWhatFollowsThemTurn16Bit) {
 }
 
 TEST(Bf16, GradientsOfParametersStayF32) {
-  const Graph graph = differentiate(compute_in_bf16(parse_graph(
-      "graph f(x: f32[8,4], w: f32[4,6] @param, y: i32[8]) {\n  z = matmul(x, w)\n  loss, count, lse = cross_entropy(z, y)\n"
-      "  return loss, count\n}\n",
-      all_ops())));
+  const Graph graph =
+      differentiate(compute_in_bf16(parse_graph("graph f(x: f32[8,4], w: f32[4,6] @param, y: i32[8]) {\n  z "
+                                                "= matmul(x, w)\n  loss, count, lse = cross_entropy(z, y)\n"
+                                                "  return loss, count\n}\n",
+                                                all_ops())));
   EXPECT_EQ(to_string(graph.type(graph.find("grad.w"))), "f32[4,6]");
   EXPECT_EQ(to_string(graph.type(graph.find("z"))), "bf16[8,6]");
 }

@@ -39,8 +39,9 @@ Graph apply_patterns(const Graph& graph, std::span<const Pattern> patterns, cons
 }
 
 Graph apply_import_patterns(const Graph& graph, const PassOptions& options) {
-  return apply_patterns(graph, std::array{transposed_matmul_pattern(), attention_pattern(), batch_norm_relu_pattern()},
-                        options);
+  return apply_patterns(
+      graph, std::array{transposed_matmul_pattern(), attention_pattern(), batch_norm_relu_pattern()},
+      options);
 }
 
 Graph apply_library_patterns(const Graph& graph, const PassOptions& options) {

@@ -9,12 +9,12 @@
 #include "graph/verifier.h"
 #include "passes/autodiff.h"
 #include "passes/bf16.h"
-#include "passes/row_gradients.h"
 #include "passes/cse.h"
 #include "passes/dce.h"
 #include "passes/fuse.h"
 #include "passes/patterns.h"
 #include "passes/recompute.h"
+#include "passes/row_gradients.h"
 #include "passes/schedule.h"
 #include "passes/simplify.h"
 #include "passes/split_collectives.h"
@@ -37,11 +37,13 @@ Graph run_cse(const Graph& graph, const PassOptions&) { return merge_common_sube
 Graph run_dce(const Graph& graph, const PassOptions&) { return remove_dead_nodes(graph); }
 
 constexpr std::array kPasses = {
-    Pass{"import_patterns", "recognises attention, and relu after batch_norm", Stage::kImported, true, apply_import_patterns},
-    Pass{"bf16", "computes products and what follows them in bf16, if asked to", Stage::kImported, true, run_bf16},
+    Pass{"import_patterns", "recognises attention, and relu after batch_norm", Stage::kImported, true,
+         apply_import_patterns},
+    Pass{"bf16", "computes products and what follows them in bf16, if asked to", Stage::kImported, true,
+         run_bf16},
     Pass{"autodiff", "appends the backward computation", Stage::kDifferentiated, true, run_autodiff},
-    Pass{"row_gradients", "gradients of large embedding tables stay lists of rows", Stage::kDifferentiated, true,
-         make_row_gradients},
+    Pass{"row_gradients", "gradients of large embedding tables stay lists of rows", Stage::kDifferentiated,
+         true, make_row_gradients},
     Pass{"simplify", "folds constants, removes what does nothing", Stage::kDifferentiated, false,
          run_simplify},
     Pass{"cse", "computes common subexpressions once", Stage::kDifferentiated, false, run_cse},

@@ -72,9 +72,9 @@ std::vector<RowTable> row_tables(const Graph& differentiated) {
   for (const GraphOutput& output : differentiated.outputs()) {
     if (!qualifies(differentiated, output)) continue;
     const Node& node = *sole_embedding_gradient(differentiated, output);
-    tables.push_back({param_of(differentiated, output),
-                      differentiated.name(through_views(differentiated, node.inputs[1])),
-                      differentiated.type(output.value).shape, differentiated.type(node.inputs[1]).shape.numel()});
+    tables.push_back(
+        {param_of(differentiated, output), differentiated.name(through_views(differentiated, node.inputs[1])),
+         differentiated.type(output.value).shape, differentiated.type(node.inputs[1]).shape.numel()});
   }
   return tables;
 }
@@ -88,7 +88,8 @@ Graph make_row_gradients(const Graph& graph, const PassOptions&) {
   Rewriter rewriter(graph, [&](Value input) { return !replaced.contains(input.id); });
   Graph& result = rewriter.graph();
   for (const Node& node : graph.nodes()) {
-    const bool dropped = std::any_of(replaced.begin(), replaced.end(), [&](const auto& entry) { return entry.second == &node; });
+    const bool dropped = std::any_of(replaced.begin(), replaced.end(),
+                                     [&](const auto& entry) { return entry.second == &node; });
     const bool accumulates = node.op->name == "add" && replaced.contains(node.inputs[0].id);
     if (!dropped && !accumulates) rewriter.copy(node);
   }
@@ -105,8 +106,10 @@ Graph make_row_gradients(const Graph& graph, const PassOptions&) {
     const int64_t ids = graph.type(node.inputs[1]).shape.numel();
     const int64_t columns = graph.type(output.value).shape[1];
     const std::string param = param_of(graph, output);
-    const Value dy = result.emit("reshape", {rewriter.mapped(node.inputs[0])}, {{"shape", std::vector<int64_t>{ids, columns}}});
-    const Value flat_ids = result.emit("reshape", {rewriter.mapped(node.inputs[1])}, {{"shape", std::vector<int64_t>{ids}}});
+    const Value dy = result.emit("reshape", {rewriter.mapped(node.inputs[0])},
+                                 {{"shape", std::vector<int64_t>{ids, columns}}});
+    const Value flat_ids =
+        result.emit("reshape", {rewriter.mapped(node.inputs[1])}, {{"shape", std::vector<int64_t>{ids}}});
     const std::vector<Value> operands{dy, flat_ids};
     const auto rows = result.emit_all("row_gradient", operands, {{"rows", node.attributes.integer("rows")}});
     result.add_update(result.add_input(grad_ids_name(param), result.type(rows[0]), Role::kGrad), rows[0]);

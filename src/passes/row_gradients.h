@@ -3,10 +3,11 @@
 //   return loss, grad.t <- g          where g = embedding_grad(dy, ids) {rows=100000}
 // becomes, when the batch touches few of the table's rows,
 //   return loss, grad.t.ids <- i, grad.t.rows <- r     where i, r = row_gradient(dy, ids) {rows=100000}
-// and grad.t is no longer an input. A dense gradient of a table is almost all zeros: writing it, summing its squares and
-// running the optimizer over it costs the whole table every step. The optimizer brings the untouched rows up to date
-// when they are next read (adamw_catch_up), bit for bit as if it had visited them every step. Only tables whose one use
-// is an embedding of an input's ids qualify: the caller must know which rows the next step reads.
+// and grad.t is no longer an input. A dense gradient of a table is almost all zeros: writing it, summing its
+// squares and running the optimizer over it costs the whole table every step. The optimizer brings the
+// untouched rows up to date when they are next read (adamw_catch_up), bit for bit as if it had visited them
+// every step. Only tables whose one use is an embedding of an input's ids qualify: the caller must know which
+// rows the next step reads.
 #pragma once
 #include <string>
 #include <vector>

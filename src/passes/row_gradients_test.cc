@@ -13,7 +13,8 @@ Graph backward(const char* forward) { return differentiate(parse_graph(forward, 
 
 TEST(RowGradients, AFewRowsOfALargeTableStayRows) {
   const Graph graph = backward(
-      "graph t(table: f32[1000,4] @param, ids: i32[5]) {\n  x = embedding(table, ids)\n  loss = sum(x)\n  return loss\n}\n");
+      "graph t(table: f32[1000,4] @param, ids: i32[5]) {\n  x = embedding(table, ids)\n  loss = sum(x)\n  "
+      "return loss\n}\n");
   const auto tables = row_tables(graph);
   ASSERT_EQ(tables.size(), 1u);
   EXPECT_EQ(tables[0].name, "table");
@@ -25,11 +26,15 @@ TEST(RowGradients, AFewRowsOfALargeTableStayRows) {
 }
 
 TEST(RowGradients, SmallOrSharedTablesStayDense) {
-  EXPECT_TRUE(row_tables(backward("graph t(table: f32[20,4] @param, ids: i32[5]) {\n  x = embedding(table, ids)\n"
-                                  "  loss = sum(x)\n  return loss\n}\n")).empty());
+  EXPECT_TRUE(
+      row_tables(backward("graph t(table: f32[20,4] @param, ids: i32[5]) {\n  x = embedding(table, ids)\n"
+                          "  loss = sum(x)\n  return loss\n}\n"))
+          .empty());
   // The tied head reads every row, so no row may be out of date.
-  EXPECT_TRUE(row_tables(backward("graph t(table: f32[1000,4] @param, ids: i32[5]) {\n  x = embedding(table, ids)\n"
-                                  "  y = matmul(x, table) {transpose_b=true}\n  loss = sum(y)\n  return loss\n}\n")).empty());
+  EXPECT_TRUE(
+      row_tables(backward("graph t(table: f32[1000,4] @param, ids: i32[5]) {\n  x = embedding(table, ids)\n"
+                          "  y = matmul(x, table) {transpose_b=true}\n  loss = sum(y)\n  return loss\n}\n"))
+          .empty());
 }
 
 }  // namespace

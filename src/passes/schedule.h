@@ -13,8 +13,9 @@
 //            are added up as soon as they are known, so that they can be sent while backward goes on;
 //   greedy   always the ready node that takes the fewest bytes more than it frees.
 // In both of these a recomputed value, a view, a constant and the end of a collective wait until somebody
-// reads them, and the start of a collective runs as soon as it can. Collectives keep their order. A graph with
-// collectives is ordered eagerly, since fewer bytes would mean waiting for transfers instead of hiding them.
+// reads them, and the start of a collective runs as soon as it can. Collectives keep their order. A graph
+// with collectives is ordered eagerly, since fewer bytes would mean waiting for transfers instead of hiding
+// them.
 #pragma once
 #include "graph/graph.h"
 #include "passes/pipeline.h"

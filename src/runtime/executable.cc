@@ -39,7 +39,8 @@ void* Executable::output(size_t index) const { return address_of(graph().outputs
 void Executable::resolve() {
   for (const GraphInput& input : graph().inputs()) {
     const bool in_region = plan_.locations[static_cast<size_t>(input.value.id)].input == Location::kRegion;
-    const bool bound = in_region ? region_ != nullptr : bound_[static_cast<size_t>(graph().output_index(input.value))] != nullptr;
+    const bool bound = in_region ? region_ != nullptr
+                                 : bound_[static_cast<size_t>(graph().output_index(input.value))] != nullptr;
     LOCKSTEP_CHECK(bound || graph().type(input.value).bytes() == 0, "input {} of {} is not bound",
                    graph().name(input.value), graph().name());
   }
@@ -48,12 +49,14 @@ void Executable::resolve() {
   for (size_t n = 0; n < plan_.steps.size(); ++n) {
     if (plan_.kernels[n] == nullptr) continue;
     const Node& node = graph().nodes()[n];
-    Step step{plan_.kernels[n].get(), {}, {}, address(plan_.steps[n].workspace), static_cast<int32_t>(n), steps_.size()};
+    Step step{plan_.kernels[n].get(),  {},           {}, address(plan_.steps[n].workspace),
+              static_cast<int32_t>(n), steps_.size()};
     for (const Value value : node.inputs) step.inputs.push_back(address_of(value));
     for (const Value value : node.outputs) step.outputs.push_back(address_of(value));
     const Cost cost = cost_of(graph(), node);
     if (first_time)
-      profile_.push_back({graph().name(node.outputs[0]), std::string(node.op->name), plan_.steps[n].kernel, 0, 0, cost.flops, cost.bytes});
+      profile_.push_back({graph().name(node.outputs[0]), std::string(node.op->name), plan_.steps[n].kernel, 0,
+                          0, cost.flops, cost.bytes});
     steps_.push_back(std::move(step));
   }
   resolved_ = true;
@@ -80,9 +83,13 @@ void Executable::run() {
     stream_->enqueue(*step.kernel, args);
     stream_->synchronize();
     ProfileEntry& entry = profile_[step.profile_index];
-    entry.nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
+    entry.nanoseconds +=
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
+            .count();
     ++entry.runs;
   }
+  for (const ByteRange& gap : plan_.region_gaps)
+    backend_.zero(static_cast<char*>(region_) + gap.offset, gap.bytes);
   for (const PlanCopy& copy : plan_.copies)
     backend_.copy(address_of(copy.to), address_of(copy.from), graph().type(copy.from).bytes());
   stream_->synchronize();

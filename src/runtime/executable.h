@@ -11,7 +11,7 @@
 namespace lockstep {
 
 struct ProfileEntry {
-  std::string name;    // of the node's first result
+  std::string name;  // of the node's first result
   std::string op;
   std::string kernel;
   int64_t runs = 0;

@@ -31,9 +31,11 @@ FlatLayout backward_order_layout(const Graph& differentiated) {
     const Value slot = differentiated.find(grad_name(name));
     for (const GraphOutput& output : differentiated.outputs())
       if (output.target == slot && slot.valid())
-        written.push_back({differentiated.producer(output.value), name, differentiated.type(input.value).shape});
+        written.push_back(
+            {differentiated.producer(output.value), name, differentiated.type(input.value).shape});
   }
-  std::stable_sort(written.begin(), written.end(), [](const Written& a, const Written& b) { return a.by < b.by; });
+  std::stable_sort(written.begin(), written.end(),
+                   [](const Written& a, const Written& b) { return a.by < b.by; });
   FlatLayout layout;
   for (Written& entry : written) layout.add(std::move(entry.name), entry.shape);
   return layout;

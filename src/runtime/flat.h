@@ -1,7 +1,7 @@
 // FlatLayout: where each parameter lies in one flat buffer. Gradients and optimizer state share the layout.
 //
-// Every parameter begins on a block edge. Blocks have a fixed number of elements, so that ZeRO edges, norms and hashes
-// fall on the same places for any number of workers.
+// Every parameter begins on a block edge. Blocks have a fixed number of elements, so that ZeRO edges, norms
+// and hashes fall on the same places for any number of workers.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -34,9 +34,9 @@ class FlatLayout {
   int64_t numel_ = 0;
 };
 
-// The parameters of a graph fresh from autodiff (no other pass may have moved nodes: the layout decides the order of
-// sums in norms, so it must be a function of the model alone) in the order in which backward finishes their gradients: buckets of
-// neighbours can then be reduced while backward goes on.
+// The parameters of a graph fresh from autodiff (no other pass may have moved nodes: the layout decides the
+// order of sums in norms, so it must be a function of the model alone) in the order in which backward
+// finishes their gradients: buckets of neighbours can then be reduced while backward goes on.
 FlatLayout backward_order_layout(const Graph& differentiated);
 
 }  // namespace lockstep

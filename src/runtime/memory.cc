@@ -46,9 +46,12 @@ class Placer {
     const auto take = [&](int64_t begin, int64_t until) {
       const int64_t gap = until - begin;
       if (gap < bytes) return;
-      const bool better = best < 0 || (fit_ == Fit::kTightest && gap < best_gap) || (fit_ == Fit::kHighest && until <= border_);
+      const bool better = best < 0 || (fit_ == Fit::kTightest && gap < best_gap) ||
+                          (fit_ == Fit::kHighest && until <= border_);
       if (!better) return;
-      best = fit_ == Fit::kHighest && until <= border_ ? std::max(begin, (until - bytes) / alignment_ * alignment_) : begin;
+      best = fit_ == Fit::kHighest && until <= border_
+                 ? std::max(begin, (until - bytes) / alignment_ * alignment_)
+                 : begin;
       best_gap = gap;
     };
     // A gap over the border is two: nobody may cross it.
@@ -107,7 +110,9 @@ int64_t live_lower_bound(const std::vector<LiveInterval>& intervals, int64_t ali
 }
 
 Packing pack_intervals(const std::vector<LiveInterval>& intervals, int64_t alignment, int64_t border) {
-  const auto length = [&](size_t i) { return static_cast<int64_t>(intervals[i].last) - intervals[i].first + 1; };
+  const auto length = [&](size_t i) {
+    return static_cast<int64_t>(intervals[i].last) - intervals[i].first + 1;
+  };
   struct Order {
     const char* name;
     std::function<double(size_t)> key;  // larger first
@@ -115,20 +120,24 @@ Packing pack_intervals(const std::vector<LiveInterval>& intervals, int64_t align
   const std::array<Order, 6> orders = {
       Order{"size", [&](size_t i) { return static_cast<double>(intervals[i].bytes); }},
       Order{"lifetime", [&](size_t i) { return static_cast<double>(length(i)); }},
-      Order{"area", [&](size_t i) { return static_cast<double>(intervals[i].bytes) * static_cast<double>(length(i)); }},
+      Order{
+          "area",
+          [&](size_t i) { return static_cast<double>(intervals[i].bytes) * static_cast<double>(length(i)); }},
       Order{"start", [&](size_t i) { return -static_cast<double>(intervals[i].first); }},
       Order{"end", [&](size_t i) { return static_cast<double>(intervals[i].last); }},
       Order{"early end", [&](size_t i) { return -static_cast<double>(intervals[i].last); }}};
   // Highest: the end of the region is written last, so what lives longest fits there and nowhere else.
-  constexpr std::array<std::pair<Fit, const char*>, 3> kFits = {
-      std::pair{Fit::kTightest, "tightest"}, std::pair{Fit::kLowest, "lowest"}, std::pair{Fit::kHighest, "highest"}};
+  constexpr std::array<std::pair<Fit, const char*>, 3> kFits = {std::pair{Fit::kTightest, "tightest"},
+                                                                std::pair{Fit::kLowest, "lowest"},
+                                                                std::pair{Fit::kHighest, "highest"}};
   const int64_t lower_bound = std::max(border, live_lower_bound(intervals, alignment));
   Packing best;
   best.peak = -1;
   for (const Order& order : orders) {
     std::vector<size_t> indices(intervals.size());
     std::iota(indices.begin(), indices.end(), size_t{0});
-    std::stable_sort(indices.begin(), indices.end(), [&](size_t a, size_t b) { return order.key(a) > order.key(b); });
+    std::stable_sort(indices.begin(), indices.end(),
+                     [&](size_t a, size_t b) { return order.key(a) > order.key(b); });
     for (const auto& [fit, fit_name] : kFits) {
       if (best.peak == lower_bound) break;
       Packing packing = Placer(intervals, alignment, border, fit).run(indices);

@@ -1,8 +1,8 @@
 // The memory plan: which values share which bytes.
 //
-// Every buffer lives from the step that first writes it to the last that reads it. Buffers are packed into one arena by
-// best fit, trying several orders and keeping the smallest; the plan reports its peak beside the lower bound (the most
-// bytes alive at once, which no packing can beat).
+// Every buffer lives from the step that first writes it to the last that reads it. Buffers are packed into
+// one arena by best fit, trying several orders and keeping the smallest; the plan reports its peak beside the
+// lower bound (the most bytes alive at once, which no packing can beat).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,7 +12,15 @@
 
 namespace lockstep {
 
-enum class MemoryCategory : uint8_t { kParameters, kGradients, kState, kInputs, kActivations, kScratch, kWorkspace };
+enum class MemoryCategory : uint8_t {
+  kParameters,
+  kGradients,
+  kState,
+  kInputs,
+  kActivations,
+  kScratch,
+  kWorkspace
+};
 inline constexpr int kMemoryCategories = 7;
 std::string_view name_of(MemoryCategory category);
 
@@ -32,8 +40,8 @@ struct Packing {
   std::string order;  // which order of placement won
 };
 
-// Offsets are multiples of alignment. Intervals of zero bytes get offset 0. No interval crosses `border`: bytes below it
-// and bytes above may belong to different buffers.
+// Offsets are multiples of alignment. Intervals of zero bytes get offset 0. No interval crosses `border`:
+// bytes below it and bytes above may belong to different buffers.
 Packing pack_intervals(const std::vector<LiveInterval>& intervals, int64_t alignment, int64_t border = 0);
 int64_t live_lower_bound(const std::vector<LiveInterval>& intervals, int64_t alignment);
 

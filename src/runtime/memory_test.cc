@@ -10,7 +10,8 @@ namespace {
 bool overlaps_wrongly(const std::vector<LiveInterval>& intervals, const Packing& packing) {
   for (size_t a = 0; a < intervals.size(); ++a)
     for (size_t b = a + 1; b < intervals.size(); ++b) {
-      const bool together = intervals[a].first <= intervals[b].last && intervals[b].first <= intervals[a].last;
+      const bool together =
+          intervals[a].first <= intervals[b].last && intervals[b].first <= intervals[a].last;
       const bool same_bytes = packing.offsets[a] < packing.offsets[b] + intervals[b].bytes &&
                               packing.offsets[b] < packing.offsets[a] + intervals[a].bytes;
       if (together && same_bytes && intervals[a].bytes > 0 && intervals[b].bytes > 0) return true;

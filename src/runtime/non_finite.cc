@@ -24,7 +24,8 @@ class Search {
       const double x = read_element(type.dtype, host_.data(), i);
       if (std::isfinite(x)) continue;
       const int32_t producer = graph_.producer(value);
-      const std::string op = producer < 0 ? "input" : std::string(graph_.nodes()[static_cast<size_t>(producer)].op->name);
+      const std::string op =
+          producer < 0 ? "input" : std::string(graph_.nodes()[static_cast<size_t>(producer)].op->name);
       found_ = NonFinite{graph_.name(value), op, i, x, producer > loss_};
       return true;
     }

@@ -8,15 +8,15 @@
 namespace lockstep {
 
 struct NonFinite {
-  std::string value;   // the name of the graph value
-  std::string op;      // the op that made it, or "input"
+  std::string value;    // the name of the graph value
+  std::string op;       // the op that made it, or "input"
   int64_t element = 0;  // the first bad element
-  double found = 0;    // inf, -inf or nan
+  double found = 0;     // inf, -inf or nan
   bool in_backward = false;
 };
 
-// Checks the bound inputs, then runs the plan step by step and looks at every floating result. Returns the first bad
-// value in program order, or nothing. Slow: every result is brought to the host.
+// Checks the bound inputs, then runs the plan step by step and looks at every floating result. Returns the
+// first bad value in program order, or nothing. Slow: every result is brought to the host.
 std::optional<NonFinite> first_non_finite(Executable& executable, Backend& backend);
 
 }  // namespace lockstep

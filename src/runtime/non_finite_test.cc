@@ -15,7 +15,8 @@ std::optional<NonFinite> find(const char* text, std::vector<float> x) {
   return first_non_finite(executable, *backend);
 }
 
-constexpr const char* kChain = "graph t(x: f32[3]) {\n  a = exp(x)\n  b = log(a)\n  c = mul(b, b)\n  loss = sum(c)\n  return loss\n}\n";
+constexpr const char* kChain =
+    "graph t(x: f32[3]) {\n  a = exp(x)\n  b = log(a)\n  c = mul(b, b)\n  loss = sum(c)\n  return loss\n}\n";
 
 TEST(NonFinite, NamesTheFirstNodeAndElement) {
   const auto found = find(kChain, {0.0f, 1.0f, 100.0f});

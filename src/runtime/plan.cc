@@ -13,7 +13,8 @@ namespace {
 // Groups values into buffers (views and in-place results join their operand's), then packs the buffers.
 class Layout {
  public:
-  Layout(const Graph& graph, const std::vector<std::unique_ptr<Kernel>>& kernels, int64_t alignment, const Region& region)
+  Layout(const Graph& graph, const std::vector<std::unique_ptr<Kernel>>& kernels, int64_t alignment,
+         const Region& region)
       : graph_(graph),
         kernels_(kernels),
         alignment_(alignment),
@@ -53,7 +54,8 @@ class Layout {
       for (const Value output : node(n).outputs)
         last_use_[static_cast<size_t>(output.id)] = std::max(last_use_[static_cast<size_t>(output.id)], n);
     }
-    for (const GraphOutput& output : graph_.outputs()) last_use_[static_cast<size_t>(output.value.id)] = end_step();
+    for (const GraphOutput& output : graph_.outputs())
+      last_use_[static_cast<size_t>(output.value.id)] = end_step();
   }
 
   const Node& node(int32_t n) const { return graph_.nodes()[static_cast<size_t>(n)]; }
@@ -63,15 +65,18 @@ class Layout {
       if (node(n).op->traits.view) join(node(n).outputs[0], node(n).inputs[0]);
   }
 
-  // `w <- w_new`: w_new is written straight into w's buffer when nothing reads w after w_new is first written;
-  // otherwise it is copied there at the end. Apart from this, inputs belong to the caller and are never overwritten.
+  // `w <- w_new`: w_new is written straight into w's buffer when nothing reads w after w_new is first
+  // written; otherwise it is copied there at the end. Apart from this, inputs belong to the caller and are
+  // never overwritten.
   void join_updates_with_targets(Plan& plan) {
     for (const GraphOutput& output : graph_.outputs()) {
       if (!output.target.valid() || output.value == output.target) continue;
       const Value origin{root(output.value)};
       const int32_t writer = graph_.producer(origin);
       const int32_t last_read = last_use_[static_cast<size_t>(output.target.id)];
-      const bool direct = writer >= 0 && (last_read < writer || (last_read == writer && allows_inplace(writer, output.target, origin)));
+      const bool direct =
+          writer >= 0 &&
+          (last_read < writer || (last_read == writer && allows_inplace(writer, output.target, origin)));
       if (!direct) {
         plan.copies.push_back({output.value, output.target});
         continue;
@@ -81,22 +86,26 @@ class Layout {
     }
   }
 
-  // What is turned into the update in place may be made in the target's buffer too: a tied table's gradient is written
-  // by a product and added to by an embedding.
+  // What is turned into the update in place may be made in the target's buffer too: a tied table's gradient
+  // is written by a product and added to by an embedding.
   void pull_chain(int32_t writer, Value made, Value target, int32_t last_read) {
     for (const InplacePair pair : node(writer).op->inplace) {
       if (!present(writer, pair) || node(writer).outputs[static_cast<size_t>(pair.output)] != made) continue;
       const Value origin{root(node(writer).inputs[static_cast<size_t>(pair.input)])};
       const int32_t producer = graph_.producer(origin);
-      if (producer < 0 || last_read >= producer || last_use_[static_cast<size_t>(origin.id)] != writer) continue;
-      if (graph_.type(origin).bytes() != graph_.type(target).bytes() || uses_of_buffer(writer, origin.id) != 1) continue;
+      if (producer < 0 || last_read >= producer || last_use_[static_cast<size_t>(origin.id)] != writer)
+        continue;
+      if (graph_.type(origin).bytes() != graph_.type(target).bytes() ||
+          uses_of_buffer(writer, origin.id) != 1)
+        continue;
       join(origin, target);
       return pull_chain(producer, origin, target, last_read);
     }
   }
 
   int64_t uses_of_buffer(int32_t n, int32_t buffer) {
-    return std::count_if(node(n).inputs.begin(), node(n).inputs.end(), [&](Value input) { return root(input) == buffer; });
+    return std::count_if(node(n).inputs.begin(), node(n).inputs.end(),
+                         [&](Value input) { return root(input) == buffer; });
   }
 
   // Operands and results may be optional (sgd without momentum) or any number (fused).
@@ -120,7 +129,8 @@ class Layout {
     for (int32_t n = 0; n < end_step(); ++n)
       for (const InplacePair pair : node(n).op->inplace)
         if (present(n, pair))
-          try_inplace(n, node(n).inputs[static_cast<size_t>(pair.input)], node(n).outputs[static_cast<size_t>(pair.output)]);
+          try_inplace(n, node(n).inputs[static_cast<size_t>(pair.input)],
+                      node(n).outputs[static_cast<size_t>(pair.output)]);
   }
 
   void try_inplace(int32_t n, Value input, Value output) {
@@ -142,15 +152,17 @@ class Layout {
     const int32_t from = root(value);
     const int32_t to = root(into);
     parent_[static_cast<size_t>(from)] = to;
-    last_use_[static_cast<size_t>(to)] = std::max(last_use_[static_cast<size_t>(to)], last_use_[static_cast<size_t>(from)]);
+    last_use_[static_cast<size_t>(to)] =
+        std::max(last_use_[static_cast<size_t>(to)], last_use_[static_cast<size_t>(from)]);
   }
 
   void pack(Plan& plan) {
     std::vector<LiveInterval> intervals;
     interval_of_.assign(parent_.size(), -1);
     for (int32_t n = 0; n < end_step(); ++n)
-      for (const Value output : node(n).outputs) extend(intervals, root(output), n, graph_.type(output).bytes());
-    add_region_intervals(intervals);
+      for (const Value output : node(n).outputs)
+        extend(intervals, root(output), n, graph_.type(output).bytes());
+    add_region_intervals(plan, intervals);
     mark_saved_activations(intervals);
     const size_t workspaces = intervals.size();
     for (int32_t n = 0; n < end_step(); ++n) {
@@ -166,7 +178,8 @@ class Layout {
                                                     ? location(packing.offsets[static_cast<size_t>(interval)])
                                                     : Location{graph_.output_index(Value{buffer}), 0};
     }
-    for (size_t n = 0; n < plan.steps.size(); ++n) plan.steps[n].workspace = location(packing.offsets[workspaces + n]);
+    for (size_t n = 0; n < plan.steps.size(); ++n)
+      plan.steps[n].workspace = location(packing.offsets[workspaces + n]);
     report(plan, intervals, packing);
   }
 
@@ -187,12 +200,13 @@ class Layout {
     }
     LiveInterval& interval = intervals[static_cast<size_t>(index)];
     interval.bytes = std::max(interval.bytes, bytes);
-    interval.last = std::min(end_step() - 1, std::max({interval.last, n, last_use_[static_cast<size_t>(buffer)]}));
+    interval.last =
+        std::min(end_step() - 1, std::max({interval.last, n, last_use_[static_cast<size_t>(buffer)]}));
   }
 
-  // A region entry lives from its first write to the end; one that is read before it is written holds values of the
-  // caller's and lives throughout.
-  void add_region_intervals(std::vector<LiveInterval>& intervals) {
+  // A region entry lives from its first write to the end; one that is read before it is written holds values
+  // of the caller's and lives throughout.
+  void add_region_intervals(Plan& plan, std::vector<LiveInterval>& intervals) {
     for (const GraphInput& input : graph_.inputs()) {
       const int32_t id = input.value.id;
       if (!in_region(id)) continue;
@@ -203,11 +217,12 @@ class Layout {
       interval.category = MemoryCategory::kGradients;
       if (first_read(input.value) <= interval.first) interval.first = 0;
     }
-    add_region_gaps(intervals);
+    add_region_gaps(plan, intervals);
   }
 
-  // The padding between entries holds zeros that norms and updates run over; nobody may use it.
-  void add_region_gaps(std::vector<LiveInterval>& intervals) const {
+  // Norms and updates run over the padding between entries, which must be zero: it is cleared after the last
+  // step, when only outputs are still alive.
+  void add_region_gaps(Plan& plan, std::vector<LiveInterval>& intervals) const {
     std::vector<std::pair<int64_t, int64_t>> used;  // [begin, end)
     for (const Region::Entry& entry : region_.entries)
       used.emplace_back(entry.offset, entry.offset + graph_.type(graph_.find(entry.input)).bytes());
@@ -215,7 +230,11 @@ class Layout {
     std::sort(used.begin(), used.end());
     int64_t end = 0;
     for (const auto& [begin, stop] : used) {
-      if (begin > end) intervals.push_back({begin - end, 0, std::max(0, end_step() - 1), MemoryCategory::kGradients, end});
+      if (begin > end) {
+        const int32_t last = std::max(0, end_step() - 1);
+        intervals.push_back({begin - end, last, last, MemoryCategory::kGradients, end});
+        plan.region_gaps.push_back({end, begin - end});
+      }
       end = stop;
     }
   }
@@ -245,7 +264,8 @@ class Layout {
     int64_t fullest = -1;
     std::vector<int64_t> live(static_cast<size_t>(end_step()) + 1, 0);
     for (const LiveInterval& interval : intervals)
-      for (int32_t n = interval.first; n <= interval.last; ++n) live[static_cast<size_t>(n)] += interval.bytes;
+      for (int32_t n = interval.first; n <= interval.last; ++n)
+        live[static_cast<size_t>(n)] += interval.bytes;
     for (int32_t n = 0; n < end_step(); ++n)
       if (live[static_cast<size_t>(n)] > fullest) {
         fullest = live[static_cast<size_t>(n)];
@@ -257,8 +277,8 @@ class Layout {
     for (const GraphInput& input : graph_.inputs()) {
       if (in_region(input.value.id)) continue;
       const int64_t bytes = graph_.type(input.value).bytes();
-      const MemoryCategory category = input.role == Role::kParam  ? MemoryCategory::kParameters
-                                      : input.role == Role::kGrad ? MemoryCategory::kGradients
+      const MemoryCategory category = input.role == Role::kParam   ? MemoryCategory::kParameters
+                                      : input.role == Role::kGrad  ? MemoryCategory::kGradients
                                       : input.role == Role::kState ? MemoryCategory::kState
                                                                    : MemoryCategory::kInputs;
       memory.at_peak[static_cast<size_t>(category)] += bytes;
@@ -276,9 +296,11 @@ class Layout {
   std::vector<int32_t> interval_of_;    // per buffer
 };
 
-[[noreturn]] void no_kernel(const Graph& graph, const Node& node, const Backend& backend, const KernelChoice& choice) {
+[[noreturn]] void no_kernel(const Graph& graph, const Node& node, const Backend& backend,
+                            const KernelChoice& choice) {
   std::string reasons;
-  for (const Refusal& refusal : choice.refusals) reasons += fmt::format("\n  {}: {}", refusal.kernel, refusal.reason);
+  for (const Refusal& refusal : choice.refusals)
+    reasons += fmt::format("\n  {}: {}", refusal.kernel, refusal.reason);
   if (reasons.empty()) reasons = "\n  no kernel is registered for this op";
   throw UserError("the {} backend cannot run {}{}", backend.name(), to_text(graph, node), reasons);
 }
@@ -286,7 +308,7 @@ class Layout {
 }  // namespace
 
 Plan make_plan(Graph graph, Backend& backend, const Region& region) {
-  Plan plan{std::move(graph), {}, {}, {}, {}, {}};
+  Plan plan{std::move(graph), {}, {}, {}, {}, {}, {}};
   for (size_t n = 0; n < plan.graph.nodes().size(); ++n) {
     const Node& node = plan.graph.nodes()[n];
     PlanStep step{static_cast<int32_t>(n), "view", {}, {}};

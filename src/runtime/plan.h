@@ -1,5 +1,5 @@
-// The plan: a graph made ready for a backend. A list of steps with fixed addresses; nothing is decided or allocated
-// while it runs.
+// The plan: a graph made ready for a backend. A list of steps with fixed addresses; nothing is decided or
+// allocated while it runs.
 #pragma once
 #include <array>
 #include <memory>
@@ -19,9 +19,9 @@ struct Location {
   int64_t offset = 0;
 };
 
-// A flat buffer of the caller's that holds some graph inputs at fixed places (gradients). Its bytes are free until the
-// graph writes them, so whatever dies before that may lie there: activations use the gradient buffer until backward
-// fills it.
+// A flat buffer of the caller's that holds some graph inputs at fixed places (gradients). Its bytes are free
+// until the graph writes them, so whatever dies before that may lie there: activations use the gradient
+// buffer until backward fills it.
 struct Region {
   struct Entry {
     std::string input;
@@ -39,10 +39,10 @@ struct PlanStep {
 };
 
 struct MemoryReport {
-  int64_t arena_peak = 0;         // bytes of the arena
-  int64_t region_bytes = 0;       // bytes of the shared region
+  int64_t arena_peak = 0;          // bytes of the arena
+  int64_t region_bytes = 0;        // bytes of the shared region
   int64_t packed_lower_bound = 0;  // the most bytes alive at once in arena and region together
-  int64_t external = 0;           // other graph inputs: parameters, state, data
+  int64_t external = 0;            // other graph inputs: parameters, state, data
   std::string order;
   std::array<int64_t, kMemoryCategories> at_peak{};  // bytes alive at the fullest step, by category
   int32_t peak_step = 0;
@@ -53,11 +53,17 @@ struct PlanCopy {
   Value to;
 };
 
+struct ByteRange {
+  int64_t offset;
+  int64_t bytes;
+};
+
 struct Plan {
   Graph graph;
   std::vector<Location> locations;  // per value
   std::vector<PlanStep> steps;
-  std::vector<PlanCopy> copies;  // updates that could not be written in place, done after the last step
+  std::vector<PlanCopy> copies;        // updates that could not be written in place, done after the last step
+  std::vector<ByteRange> region_gaps;  // padding of the shared region, cleared after the last step
   MemoryReport memory;
   std::vector<std::unique_ptr<Kernel>> kernels;  // per step
 };

@@ -14,15 +14,16 @@ Plan plan_of(const char* text, Backend& backend) { return make_plan(parse_graph(
 
 TEST(Plan, ChainsOfPointwiseOpsRunInPlace) {
   const auto backend = make_cpu_backend(1);
-  const Plan plan = plan_of(
-      "graph t(x: f32[1024]) {\n  a = add(x, x)\n  b = mul(a, x)\n  c = add(b, x)\n  return c\n}\n", *backend);
+  const Plan plan =
+      plan_of("graph t(x: f32[1024]) {\n  a = add(x, x)\n  b = mul(a, x)\n  c = add(b, x)\n  return c\n}\n",
+              *backend);
   EXPECT_EQ(plan.memory.arena_peak, 4096);
 }
 
 TEST(Plan, UpdatesAreWrittenIntoTheirTarget) {
   const auto backend = make_cpu_backend(1);
-  const Plan plan = plan_of(
-      "graph t(w: f32[8] @param, g: f32[8]) {\n  n = add(w, g)\n  return w <- n\n}\n", *backend);
+  const Plan plan =
+      plan_of("graph t(w: f32[8] @param, g: f32[8]) {\n  n = add(w, g)\n  return w <- n\n}\n", *backend);
   EXPECT_EQ(plan.locations[static_cast<size_t>(plan.graph.find("n").id)].input, 0);
   EXPECT_TRUE(plan.copies.empty());
 }
@@ -30,7 +31,9 @@ TEST(Plan, UpdatesAreWrittenIntoTheirTarget) {
 TEST(Plan, AChainOfInPlaceWorkIsDoneInTheTarget) {
   const auto backend = make_cpu_backend(1);
   const Plan plan = plan_of(
-      "graph t(a: f32[8], b: f32[8], grad: f32[8] @grad) {\n  p = add(a, b)\n  q = mul(p, b)\n  return grad <- q\n}\n", *backend);
+      "graph t(a: f32[8], b: f32[8], grad: f32[8] @grad) {\n  p = add(a, b)\n  q = mul(p, b)\n  return grad "
+      "<- q\n}\n",
+      *backend);
   EXPECT_EQ(plan.locations[static_cast<size_t>(plan.graph.find("p").id)].input, 2);
   EXPECT_EQ(plan.memory.arena_peak, 0);
 }
@@ -39,7 +42,8 @@ TEST(Plan, AnUpdateWaitsForTheLastReaderOfItsTarget) {
   const auto backend = make_cpu_backend(1);
   // w is read by the product after n is made, so n may not overwrite it yet.
   Executable executable(plan_of("graph t(w: f32[4] @param, g: f32[4]) {\n  n = add(w, g)\n  p = mul(w, g)\n"
-                                "  return p, w <- n\n}\n", *backend),
+                                "  return p, w <- n\n}\n",
+                                *backend),
                         *backend);
   float w[4] = {1, 2, 3, 4};
   float g[4] = {10, 10, 10, 10};
@@ -52,7 +56,10 @@ TEST(Plan, AnUpdateWaitsForTheLastReaderOfItsTarget) {
 
 TEST(Plan, InputsOfTheCallerAreNotOverwritten) {
   const auto backend = make_cpu_backend(1);
-  Executable executable(plan_of("graph t(x: f32[4]) {\n  v = reshape(x) {shape=[2,2]}\n  y = add(v, v)\n  return y\n}\n", *backend), *backend);
+  Executable executable(
+      plan_of("graph t(x: f32[4]) {\n  v = reshape(x) {shape=[2,2]}\n  y = add(v, v)\n  return y\n}\n",
+              *backend),
+      *backend);
   float x[4] = {1, 2, 3, 4};
   executable.bind("x", x);
   executable.run();
@@ -62,13 +69,15 @@ TEST(Plan, InputsOfTheCallerAreNotOverwritten) {
 
 TEST(Plan, NullBackendPlansWithoutMemory) {
   const auto backend = make_null_backend();
-  const Plan plan = plan_of("graph t(a: f32[1000000,1000000]) {\n  y = matmul(a, a)\n  return y\n}\n", *backend);
+  const Plan plan =
+      plan_of("graph t(a: f32[1000000,1000000]) {\n  y = matmul(a, a)\n  return y\n}\n", *backend);
   EXPECT_EQ(plan.memory.arena_peak, int64_t{4} * 1000000 * 1000000);
 }
 
 TEST(Plan, AnUnboundInputIsNamed) {
   const auto backend = make_cpu_backend(1);
-  Executable executable(plan_of("graph t(x: f32[4]) {\n  y = add(x, x)\n  return y\n}\n", *backend), *backend);
+  Executable executable(plan_of("graph t(x: f32[4]) {\n  y = add(x, x)\n  return y\n}\n", *backend),
+                        *backend);
   EXPECT_THROW(executable.run(), InternalError);
 }
 

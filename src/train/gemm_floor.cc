@@ -24,7 +24,8 @@ std::string key_of(const Graph& graph, const Node& node) {
 double time_alone(const Graph& graph, const Node& node, Backend& backend) {
   Graph alone(graph.ops(), "alone");
   std::vector<Value> inputs;
-  for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(alone.add_input(fmt::format("x{}", i), graph.type(node.inputs[i])));
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    inputs.push_back(alone.add_input(fmt::format("x{}", i), graph.type(node.inputs[i])));
   for (const Value output : alone.emit_all(*node.op, inputs, node.attributes)) alone.add_output(output);
   Executable executable(make_plan(std::move(alone), backend), backend);
   std::vector<std::unique_ptr<Buffer>> buffers;
@@ -36,7 +37,8 @@ double time_alone(const Graph& graph, const Node& node, Backend& backend) {
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     const auto start = std::chrono::steady_clock::now();
     executable.run();
-    best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    best = std::min(
+        best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
   return best;
 }

@@ -1,4 +1,5 @@
-// The floor under a training step: the time of its matrix products and convolutions alone, each run by itself.
+// The floor under a training step: the time of its matrix products and convolutions alone, each run by
+// itself.
 #pragma once
 #include "backend/backend.h"
 

@@ -23,8 +23,9 @@ Graph merge_graph(const RowTable& table, int64_t a, int64_t b_length) {
   Graph graph(all_ops(), "merge_rows");
   Builder b(graph);
   const auto list = [&](const char* name, int64_t length) {
-    return std::pair{graph.add_input(std::string(name) + ".ids", {DType::kI32, {length}}, Role::kGrad),
-                     graph.add_input(std::string(name) + ".rows", {DType::kF32, {length, table.table[1]}}, Role::kGrad)};
+    return std::pair{
+        graph.add_input(std::string(name) + ".ids", {DType::kI32, {length}}, Role::kGrad),
+        graph.add_input(std::string(name) + ".rows", {DType::kF32, {length, table.table[1]}}, Role::kGrad)};
   };
   const auto [a_ids, a_rows] = list("a", a);
   const auto [b_ids, b_rows] = list("b", b_length);
@@ -38,9 +39,11 @@ Graph merge_graph(const RowTable& table, int64_t a, int64_t b_length) {
 
 }  // namespace
 
-GradientSlots::GradientSlots(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables, int64_t count)
+GradientSlots::GradientSlots(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
+                             int64_t count)
     : backend_(backend), tables_(tables) {
-  for (int64_t slot = 0; slot < count; ++slot) slots_.push_back({backend.allocate(layout.numel() * kFloat), make_lists()});
+  for (int64_t slot = 0; slot < count; ++slot)
+    slots_.push_back({backend.allocate(layout.numel() * kFloat), make_lists()});
   if (count == 1) return;
   add_ = std::make_unique<Executable>(make_plan(add_graph(layout.numel()), backend), backend);
 }
@@ -65,7 +68,8 @@ RowList GradientSlots::merge(size_t table, RowList& a, RowList& b) {
   RowList out = make_list(tables_[table], a.length + b.length);
   auto& executable = merges_[{table, {a.length, b.length}}];
   if (!executable)
-    executable = std::make_unique<Executable>(make_plan(merge_graph(tables_[table], a.length, b.length), backend_), backend_);
+    executable = std::make_unique<Executable>(
+        make_plan(merge_graph(tables_[table], a.length, b.length), backend_), backend_);
   executable->bind("a.ids", a.ids->data());
   executable->bind("a.rows", a.rows->data());
   executable->bind("b.ids", b.ids->data());

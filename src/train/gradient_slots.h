@@ -1,5 +1,5 @@
-// Gradient slots: the partial sums of the canonical tree. A slot holds one flat buffer for all dense gradients and, for
-// each table with row gradients, a list of rows.
+// Gradient slots: the partial sums of the canonical tree. A slot holds one flat buffer for all dense
+// gradients and, for each table with row gradients, a list of rows.
 #pragma once
 #include <map>
 #include <memory>
@@ -26,7 +26,8 @@ struct GradientSlot {
 
 class GradientSlots {
  public:
-  GradientSlots(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables, int64_t count);
+  GradientSlots(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
+                int64_t count);
 
   GradientSlot& operator[](int64_t slot) { return slots_[static_cast<size_t>(slot)]; }
   // Replaces the lists of a slot by empty buffers for the lists of one microbatch.

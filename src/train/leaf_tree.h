@@ -1,8 +1,9 @@
 // The canonical tree of sums: leaves are pushed in index order, equal-sized neighbours are merged at once.
 //
-// Merging the two youngest partial sums while they cover equally many leaves is the binary tree over the indices; what is
-// left at the end is merged from the youngest back, where a lone child has passed through unchanged. At most
-// log2(V) + 1 partial sums are alive. The order depends on V alone, never on who computes a leaf.
+// Merging the two youngest partial sums while they cover equally many leaves is the binary tree over the
+// indices; what is left at the end is merged from the youngest back, where a lone child has passed through
+// unchanged. At most log2(V) + 1 partial sums are alive. The order depends on V alone, never on who computes
+// a leaf.
 #pragma once
 #include <cstdint>
 #include <vector>

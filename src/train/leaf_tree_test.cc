@@ -14,7 +14,8 @@ std::string tree_of(int64_t leaves, int64_t* most) {
   std::vector<std::string> slots(16);
   *most = 0;
   const auto merge = [&](int64_t into, int64_t from) {
-    slots[static_cast<size_t>(into)] = "(" + slots[static_cast<size_t>(into)] + "+" + slots[static_cast<size_t>(from)] + ")";
+    slots[static_cast<size_t>(into)] =
+        "(" + slots[static_cast<size_t>(into)] + "+" + slots[static_cast<size_t>(from)] + ")";
   };
   for (int64_t leaf = 0; leaf < leaves; ++leaf) {
     *most = std::max(*most, tree.next_slot() + 1);

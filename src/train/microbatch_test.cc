@@ -27,15 +27,18 @@ Outcome run(const Model& model, int64_t microbatches, int64_t leaves, int thread
   TrainStep train(model, *backend, options);
   StepResult result;
   for (int64_t step = 1; step <= 3; ++step)
-    result = train.run(1e-2, [&](int64_t m) { set_synthetic_inputs(train, model, 11, step * microbatches + m); });
+    result =
+        train.run(1e-2, [&](int64_t m) { set_synthetic_inputs(train, model, 11, step * microbatches + m); });
   return {train.weights_sha256(), result.loss, result.grad_norm};
 }
 
 TEST(Microbatch, EqualBitsForAnyNumberOfThreads) {
-  for (const Model& model : {build_gpt({1, 24, 2, 31, 2, 9, 0.0}), build_tabular({2, 400, 8, 3, {9}, {7}, 6})}) {
+  for (const Model& model :
+       {build_gpt({1, 24, 2, 31, 2, 9, 0.0}), build_tabular({2, 400, 8, 3, {9}, {7}, 6})}) {
     const Outcome one = run(model, 8, 4, 1);
     EXPECT_EQ(run(model, 8, 4, 3).hash, one.hash);
-    // Another tree rounds differently: leaves belong to the identity of a run. The result is the same but for that.
+    // Another tree rounds differently: leaves belong to the identity of a run. The result is the same but for
+    // that.
     const Outcome flat = run(model, 8, 1, 1);
     EXPECT_NE(flat.hash, one.hash);
     EXPECT_NEAR(flat.loss, one.loss, 1e-4 * std::fabs(one.loss));

@@ -27,7 +27,8 @@ std::vector<int64_t> no_decay_ranges(const FlatLayout& layout, const std::vector
 
 std::vector<int64_t> segments(const FlatLayout& layout) {
   std::vector<int64_t> pairs;
-  for (const FlatEntry& entry : layout.entries()) pairs.insert(pairs.end(), {entry.offset, entry.offset + entry.shape.numel()});
+  for (const FlatEntry& entry : layout.entries())
+    pairs.insert(pairs.end(), {entry.offset, entry.offset + entry.shape.numel()});
   return pairs;
 }
 
@@ -56,7 +57,8 @@ Factored factored(const FlatLayout& layout) {
 }
 
 Attributes attributes_of(const FlatLayout& layout, const OptimizerSettings& s) {
-  if (s.name == "sgd") return {{"momentum", s.momentum}, {"nesterov", s.nesterov}, {"weight_decay", s.weight_decay}};
+  if (s.name == "sgd")
+    return {{"momentum", s.momentum}, {"nesterov", s.nesterov}, {"weight_decay", s.weight_decay}};
   if (s.name == "lion") return {{"beta1", s.beta1}, {"beta2", s.beta2}, {"weight_decay", s.weight_decay}};
   if (s.name == "adafactor") {
     const Factored f = factored(layout);
@@ -70,7 +72,8 @@ Attributes attributes_of(const FlatLayout& layout, const OptimizerSettings& s) {
 }  // namespace
 
 const ParamInit& init_of(const std::vector<ParamInit>& params, const std::string& name) {
-  const auto found = std::find_if(params.begin(), params.end(), [&](const ParamInit& p) { return p.name == name; });
+  const auto found =
+      std::find_if(params.begin(), params.end(), [&](const ParamInit& p) { return p.name == name; });
   LOCKSTEP_CHECK(found != params.end(), "parameter {} is not the model's", name);
   return *found;
 }
@@ -86,9 +89,11 @@ bool supports_row_updates(const OptimizerSettings& settings) { return settings.n
 
 std::vector<StateBuffer> optimizer_state(const FlatLayout& layout, const OptimizerSettings& settings) {
   const int64_t n = layout.numel();
-  if (settings.name == "sgd") return settings.momentum != 0 ? std::vector<StateBuffer>{{"momentum", n}} : std::vector<StateBuffer>{};
+  if (settings.name == "sgd")
+    return settings.momentum != 0 ? std::vector<StateBuffer>{{"momentum", n}} : std::vector<StateBuffer>{};
   if (settings.name == "lion") return {{"moment1", n}};
-  if (settings.name == "adam" || settings.name == "adamw" || settings.name == "lamb") return {{"moment1", n}, {"moment2", n}};
+  if (settings.name == "adam" || settings.name == "adamw" || settings.name == "lamb")
+    return {{"moment1", n}, {"moment2", n}};
   if (settings.name == "adafactor") {
     const Factored f = factored(layout);
     return {{"row_means", f.rows}, {"column_means", f.columns}, {"whole", f.whole}};
@@ -96,8 +101,9 @@ std::vector<StateBuffer> optimizer_state(const FlatLayout& layout, const Optimiz
   throw UserError("unknown optimizer {}; {}", settings.name, suggestion(settings.name, kNames));
 }
 
-void emit_optimizer(Graph& graph, Value p, Value g, Value scale, Value lr, Value step, const FlatLayout& layout,
-                    const std::vector<ParamInit>& params, const OptimizerSettings& settings) {
+void emit_optimizer(Graph& graph, Value p, Value g, Value scale, Value lr, Value step,
+                    const FlatLayout& layout, const std::vector<ParamInit>& params,
+                    const OptimizerSettings& settings) {
   std::vector<Value> operands{p, g};
   std::vector<Value> targets{p};
   for (const StateBuffer& state : optimizer_state(layout, settings)) {

@@ -15,8 +15,8 @@ struct OptimizerSettings {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0.01;
-  double momentum = 0.9;  // sgd
-  bool nesterov = false;  // sgd
+  double momentum = 0.9;   // sgd
+  bool nesterov = false;   // sgd
   double clip_norm = 1.0;  // 0: no clipping
 };
 
@@ -32,8 +32,9 @@ std::vector<StateBuffer> optimizer_state(const FlatLayout& layout, const Optimiz
 bool supports_row_updates(const OptimizerSettings& settings);
 
 // Adds the state inputs and the update of all of `p` to the graph.
-void emit_optimizer(Graph& graph, Value p, Value g, Value scale, Value lr, Value step, const FlatLayout& layout,
-                    const std::vector<ParamInit>& params, const OptimizerSettings& settings);
+void emit_optimizer(Graph& graph, Value p, Value g, Value scale, Value lr, Value step,
+                    const FlatLayout& layout, const std::vector<ParamInit>& params,
+                    const OptimizerSettings& settings);
 
 // The attributes that the AdamW ops share.
 Attributes adamw_attributes(const OptimizerSettings& settings, bool decay);

@@ -42,7 +42,8 @@ TEST_P(OptimizerTest, LowersTheLossOfARepeatedBatch) {
   EXPECT_EQ(train(GetParam(), 3).hash, outcome.hash);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OptimizerTest, ::testing::Values("sgd", "adam", "adamw", "lamb", "lion", "adafactor"),
+INSTANTIATE_TEST_SUITE_P(All, OptimizerTest,
+                         ::testing::Values("sgd", "adam", "adamw", "lamb", "lion", "adafactor"),
                          [](const auto& info) { return info.param; });
 
 TEST(Optimizer, AnUnknownNameIsAnswered) {

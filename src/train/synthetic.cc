@@ -31,11 +31,14 @@ void set_synthetic_inputs(TrainStep& train, const Model& model, uint64_t seed, i
     const std::string& name = model.graph.name(input.value);
     const Philox random(seed, static_cast<uint64_t>(step) * 4096 + index++);
     const int64_t bound = integer_bound(model, name);
-    const auto integer = [&](uint64_t i) { return static_cast<int64_t>(random.uniform(i) * static_cast<float>(bound)); };
+    const auto integer = [&](uint64_t i) {
+      return static_cast<int64_t>(random.uniform(i) * static_cast<float>(bound));
+    };
     switch (type.dtype) {
       case DType::kI32: fill<int32_t>(train, name, type.shape.numel(), integer); break;
       case DType::kI64:
-        fill<int64_t>(train, name, type.shape.numel(), [&](uint64_t i) { return i == 0 ? static_cast<int64_t>(seed) : step; });
+        fill<int64_t>(train, name, type.shape.numel(),
+                      [&](uint64_t i) { return i == 0 ? static_cast<int64_t>(seed) : step; });
         break;
       case DType::kU8: fill<uint8_t>(train, name, type.shape.numel(), [](uint64_t) { return 1; }); break;
       default:

@@ -30,7 +30,8 @@ TrainStep::TrainStep(const Model& model, Backend& backend, const TrainOptions& o
     throw UserError("{} leaves do not divide {} microbatches", options.leaves, options.microbatches);
   const auto start = std::chrono::steady_clock::now();
   compile_all(model);
-  compile_milliseconds_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  compile_milliseconds_ =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   allocate_flat();
   allocate_tables();
   allocate_inputs();
@@ -45,8 +46,8 @@ TrainStep::TrainStep(const Model& model, Backend& backend, const TrainOptions& o
 
 std::vector<Executable*> TrainStep::executables() const {
   std::vector<Executable*> all;
-  for (Executable* executable :
-       {backward_.get(), backward_accumulate_.get(), norm_.get(), update_.get(), catch_up_.get(), catch_up_all_.get()})
+  for (Executable* executable : {backward_.get(), backward_accumulate_.get(), norm_.get(), update_.get(),
+                                 catch_up_.get(), catch_up_all_.get()})
     if (executable != nullptr) all.push_back(executable);
   return all;
 }
@@ -54,7 +55,8 @@ std::vector<Executable*> TrainStep::executables() const {
 Region TrainStep::gradient_region() const {
   Region region;
   region.bytes = layout_.numel() * kFloat;
-  for (const FlatEntry& entry : layout_.entries()) region.entries.push_back({grad_name(entry.name), entry.offset * kFloat});
+  for (const FlatEntry& entry : layout_.entries())
+    region.entries.push_back({grad_name(entry.name), entry.offset * kFloat});
   return region;
 }
 
@@ -90,7 +92,8 @@ void* TrainStep::allocate(int64_t bytes) {
 void TrainStep::allocate_flat() {
   const int64_t bytes = layout_.numel() * kFloat;
   addresses_["params"] = allocate(bytes);
-  for (const StateBuffer& state : optimizer_state(layout_, options_.optimizer)) addresses_[state.name] = allocate(state.numel * kFloat);
+  for (const StateBuffer& state : optimizer_state(layout_, options_.optimizer))
+    addresses_[state.name] = allocate(state.numel * kFloat);
   slots_ = std::make_unique<GradientSlots>(backend_, layout_, tables_, leaf_tree_depth(options_.leaves));
   if (backward_accumulate_) lists_ = slots_->make_lists();
   for (const FlatEntry& entry : layout_.entries()) {
@@ -196,7 +199,8 @@ void TrainStep::apply(double lr) {
   const auto rate = static_cast<float>(lr);
   backend_.upload(addresses_["step"], &step, sizeof step);
   backend_.upload(addresses_["lr"], &rate, sizeof rate);
-  backend_.upload(static_cast<char*>(addresses_["lr_history"]) + step % kLrHistory * kFloat, &rate, sizeof rate);
+  backend_.upload(static_cast<char*>(addresses_["lr_history"]) + step % kLrHistory * kFloat, &rate,
+                  sizeof rate);
   bind_root(*update_);
   update_->run();
 }
@@ -264,7 +268,8 @@ std::vector<float> TrainStep::grad(std::string_view name) const {
     backend_.download(rows.data(), list.rows->data(), list.rows->bytes());
     for (int64_t k = 0; k < list.length; ++k)
       if (ids[static_cast<size_t>(k)] >= 0)
-        std::copy_n(rows.begin() + k * columns, columns, values.begin() + ids[static_cast<size_t>(k)] * columns);
+        std::copy_n(rows.begin() + k * columns, columns,
+                    values.begin() + ids[static_cast<size_t>(k)] * columns);
   }
   return values;
 }

@@ -1,7 +1,7 @@
 // TrainStep: one model made ready to train on one backend.
 //
-// A step has M microbatches of one shape and V leaves. Leaf v accumulates its M/V microbatches in index order; leaves are
-// summed by the binary tree over their indices (train/leaf_tree.h); then one update.
+// A step has M microbatches of one shape and V leaves. Leaf v accumulates its M/V microbatches in index
+// order; leaves are summed by the binary tree over their indices (train/leaf_tree.h); then one update.
 #pragma once
 #include <functional>
 #include <memory>
@@ -38,8 +38,8 @@ class TrainStep {
 
   // Copies one microbatch's data into the buffer of a graph input.
   void set_input(std::string_view name, const void* host, int64_t bytes);
-  // Forward and backward of every microbatch: gradients, their norm, the loss. `load` calls set_input for the microbatch
-  // it is given; with one microbatch it may be left out.
+  // Forward and backward of every microbatch: gradients, their norm, the loss. `load` calls set_input for the
+  // microbatch it is given; with one microbatch it may be left out.
   StepResult accumulate(const std::function<void(int64_t microbatch)>& load = {});
   // One step of the optimizer with the gradients at hand. A step may be left out: nothing happened then.
   void apply(double lr);

@@ -12,7 +12,8 @@ namespace {
 // The buffers of one table: parameter, moments, last steps.
 std::vector<Value> add_table_inputs(Graph& graph, const RowTable& table) {
   const Type values{DType::kF32, table.table};
-  return {graph.add_input(table.name, values, Role::kParam), graph.add_input(moment1_name(table.name), values, Role::kState),
+  return {graph.add_input(table.name, values, Role::kParam),
+          graph.add_input(moment1_name(table.name), values, Role::kState),
           graph.add_input(moment2_name(table.name), values, Role::kState),
           graph.add_input(last_step_name(table.name), {DType::kI32, {table.table[0]}}, Role::kState)};
 }
@@ -27,7 +28,8 @@ std::string moment1_name(std::string_view param) { return fmt::format("moment1.{
 std::string moment2_name(std::string_view param) { return fmt::format("moment2.{}", param); }
 std::string last_step_name(std::string_view param) { return fmt::format("last_step.{}", param); }
 
-Graph build_norm(const FlatLayout& layout, const std::vector<RowTable>& tables, const OptimizerSettings& settings) {
+Graph build_norm(const FlatLayout& layout, const std::vector<RowTable>& tables,
+                 const OptimizerSettings& settings) {
   Graph graph(all_ops(), "norm");
   Builder b(graph);
   std::vector<Value> gradients{graph.add_input("grads", {DType::kF32, {layout.numel()}}, Role::kGrad)};
@@ -62,8 +64,9 @@ Graph build_update(const FlatLayout& layout, const std::vector<ParamInit>& param
     const std::vector<Value> state = add_table_inputs(graph, table);
     const Value ids = graph.add_input(grad_ids_name(table.name), {DType::kI32, {table.ids}}, Role::kGrad);
     const Value rows = add_gradient_rows(graph, table);
-    const auto updated = b.op_all("adamw_rows", {state[0], state[1], state[2], state[3], ids, rows, scale, lr, step},
-                                  adamw_attributes(settings, init_of(params, table.name).decay));
+    const auto updated =
+        b.op_all("adamw_rows", {state[0], state[1], state[2], state[3], ids, rows, scale, lr, step},
+                 adamw_attributes(settings, init_of(params, table.name).decay));
     for (size_t k = 0; k < state.size(); ++k) graph.add_update(state[k], updated[k]);
   }
   return graph;
@@ -81,7 +84,8 @@ Graph build_catch_up(const std::vector<ParamInit>& params, const std::vector<Row
     if (!ids.valid()) ids = b.input(table.ids_input, {DType::kI32, {table.ids}});
     Attributes attributes = adamw_attributes(settings, init_of(params, table.name).decay);
     attributes.set("all", all);
-    const auto rows = b.op_all("adamw_catch_up", {state[0], state[1], state[2], state[3], ids, history, step}, attributes);
+    const auto rows =
+        b.op_all("adamw_catch_up", {state[0], state[1], state[2], state[3], ids, history, step}, attributes);
     for (size_t k = 0; k < state.size(); ++k) graph.add_update(state[k], rows[k]);
   }
   return graph;

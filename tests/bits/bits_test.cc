@@ -1,5 +1,5 @@
-// The promise on one worker: one weights_sha256 for any number of threads, any recompute policy, and with any pass that
-// does not change arithmetic switched off.
+// The promise on one worker: one weights_sha256 for any number of threads, any recompute policy, and with any
+// pass that does not change arithmetic switched off.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -50,7 +50,8 @@ class Bits : public ::testing::TestWithParam<std::string> {
 
 TEST_P(Bits, AnyNumberOfThreads) {
   const std::string want = hash_after(model(), 1, {});
-  for (const int threads : {2, 3, 8}) EXPECT_EQ(hash_after(model(), threads, {}), want) << threads << " threads";
+  for (const int threads : {2, 3, 8})
+    EXPECT_EQ(hash_after(model(), threads, {}), want) << threads << " threads";
 }
 
 TEST_P(Bits, AnyRecomputePolicy) {

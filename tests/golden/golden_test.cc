@@ -1,5 +1,5 @@
-// Whole models against PyTorch: loss, every parameter's gradient, and the parameters after three AdamW steps. The golden
-// states come from make_golden.py beside this file.
+// Whole models against PyTorch: loss, every parameter's gradient, and the parameters after three AdamW steps.
+// The golden states come from make_golden.py beside this file.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -50,12 +50,14 @@ double largest(const std::vector<float>& values) {
 // Largest difference over the largest magnitude of the tensor, at least `floor`.
 double relative_error(const std::vector<float>& got, const std::vector<float>& want, double floor) {
   double worst = 0;
-  for (size_t i = 0; i < want.size(); ++i) worst = std::max(worst, std::fabs(static_cast<double>(got[i]) - want[i]));
+  for (size_t i = 0; i < want.size(); ++i)
+    worst = std::max(worst, std::fabs(static_cast<double>(got[i]) - want[i]));
   return worst / std::max(floor, largest(want));
 }
 
-// Root mean square of the difference over that of the tensor. For parameters after Adam steps: an element whose gradient
-// is nearly zero moves a whole step in the direction of its rounding, which says nothing about the rest.
+// Root mean square of the difference over that of the tensor. For parameters after Adam steps: an element
+// whose gradient is nearly zero moves a whole step in the direction of its rounding, which says nothing about
+// the rest.
 double rms_error(const std::vector<float>& got, const std::vector<float>& want) {
   double difference = 0;
   double size = 1e-12;
@@ -72,7 +74,8 @@ void check(const std::string& name, const Model& model, double tolerance, double
   TrainStep train(model, *backend, {});
   for (const auto& [key, bytes] : golden.bytes) {
     if (key.starts_with("param.")) train.set_param(key.substr(6), golden.floats(key));
-    if (key.starts_with("input.")) train.set_input(key.substr(6), bytes.data(), static_cast<int64_t>(bytes.size()));
+    if (key.starts_with("input."))
+      train.set_input(key.substr(6), bytes.data(), static_cast<int64_t>(bytes.size()));
   }
   const StepResult first = train.run(1e-3);
   EXPECT_NEAR(first.loss, golden.floats("loss")[0], 1e-5 * std::fabs(golden.floats("loss")[0])) << name;
@@ -82,8 +85,8 @@ void check(const std::string& name, const Model& model, double tolerance, double
   train.run(1e-3);
   train.run(1e-3);
   for (const TrainStep::Param& entry : train.params()) {
-    // The gradient of a key's bias is zero but for rounding (softmax does not see a shift), and Adam turns the sign of
-    // that noise into whole steps: nothing to compare.
+    // The gradient of a key's bias is zero but for rounding (softmax does not see a shift), and Adam turns
+    // the sign of that noise into whole steps: nothing to compare.
     if (largest(golden.floats("grad." + entry.name)) < 1e-4 || entry.name.ends_with("c_attn.bias")) continue;
     EXPECT_LT(rms_error(train.param(entry.name), golden.floats("after." + entry.name)), after_tolerance)
         << name << ": " << entry.name << " after three steps";
@@ -92,7 +95,9 @@ void check(const std::string& name, const Model& model, double tolerance, double
 
 TEST(Golden, Gpt) { check("gpt", build_gpt({2, 24, 3, 50, 3, 17, 0.0}), 2e-5, 2e-4); }
 
-TEST(Golden, Encoder) { check("encoder", build_encoder({2, 24, 3, 96, 40, 3, 4, 11, 0.0, false}), 2e-5, 2e-4); }
+TEST(Golden, Encoder) {
+  check("encoder", build_encoder({2, 24, 3, 96, 40, 3, 4, 11, 0.0, false}), 2e-5, 2e-4);
+}
 
 TEST(Golden, Tabular) { check("tabular", build_tabular({3, 11, 8, 5, {16, 12}, {16, 12}, 13}), 2e-5, 2e-4); }
 

@@ -75,7 +75,8 @@ OpCase with_dtype(const OpCase& op_case, const std::string& dtype) {
   if (dtype == "f32") return result;
   for (size_t at = 0; (at = result.text.find("f32", at)) != std::string::npos; at += dtype.size()) {
     // A quoted "f32" asks for fp32 results of 16-bit operands and stays.
-    const bool part_of_a_word = at > 0 && (std::isalnum(result.text[at - 1]) != 0 || result.text[at - 1] == '"');
+    const bool part_of_a_word =
+        at > 0 && (std::isalnum(result.text[at - 1]) != 0 || result.text[at - 1] == '"');
     if (!part_of_a_word) result.text.replace(at, 3, dtype);
   }
   result.name += " in " + dtype;

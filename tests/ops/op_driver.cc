@@ -28,7 +28,8 @@ RefTensor from_bytes(const Type& type, const std::string& bytes) {
   return tensor;
 }
 
-// Appends loss = sum over floating outputs of sum(output * weights), with weights as extra inputs "weight<i>".
+// Appends loss = sum over floating outputs of sum(output * weights), with weights as extra inputs
+// "weight<i>".
 Graph with_loss(const Graph& graph) {
   Rewriter rewriter(graph);
   for (const Node& node : graph.nodes()) rewriter.copy(node);
@@ -100,8 +101,9 @@ std::string compare(const RefTensor& got, const RefTensor& want, double toleranc
     }
   }
   if (worst <= tolerance) return "";
-  return fmt::format("element {} is {}, the reference says {} (error {:.3g} of the largest value {:.3g}, allowed {:.3g})",
-                     where, got[where], want[where], worst, scale, tolerance);
+  return fmt::format(
+      "element {} is {}, the reference says {} (error {:.3g} of the largest value {:.3g}, allowed {:.3g})",
+      where, got[where], want[where], worst, scale, tolerance);
 }
 
 double tolerance_for(const OpCase& op_case, const std::string& dtype) {
@@ -136,7 +138,8 @@ std::string check_finite_differences(const OpCase& op_case) {
       x[i] = kept;
       const double numeric = (above - below) / (2 * step);
       if (!(std::fabs(numeric - gradient[i]) <= 1e-5 * scale))
-        return fmt::format("d loss / d {}[{}] is {} by autodiff, {} by finite differences", name, i, gradient[i], numeric);
+        return fmt::format("d loss / d {}[{}] is {} by autodiff, {} by finite differences", name, i,
+                           gradient[i], numeric);
     }
   }
   return "";

@@ -12,7 +12,8 @@ namespace lockstep::testing {
 // The results of a graph on a backend, with every pass on or only those needed.
 std::vector<RefTensor> run_on_backend(const Graph& graph, const RefTensors& inputs, Backend& backend,
                                       const PassOptions& options);
-// The graph of a case, or with `differentiate` its gradient: outputs are turned into one loss by fixed weights.
+// The graph of a case, or with `differentiate` its gradient: outputs are turned into one loss by fixed
+// weights.
 Graph case_graph(const OpCase& op_case, bool differentiated);
 // Raw output bytes, for bitwise comparison.
 std::vector<std::string> run_for_bytes(const Graph& graph, const RefTensors& inputs, Backend& backend,

@@ -1,5 +1,6 @@
-// Every op case in every mode: backend against interpreter, gradient against finite differences, one thread against
-// many (bitwise). `op_test --matrix` prints the support matrix instead, `op_test --timing` how long the cases take.
+// Every op case in every mode: backend against interpreter, gradient against finite differences, one thread
+// against many (bitwise). `op_test --matrix` prints the support matrix instead, `op_test --timing` how long
+// the cases take.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,7 +20,8 @@ namespace {
 PassOptions forward_only() {
   PassOptions options;
   options.disabled = {"autodiff"};
-  return options; }
+  return options;
+}
 
 class OpCaseTest : public ::testing::TestWithParam<OpCase> {};
 
@@ -103,15 +105,18 @@ void print_matrix(std::ostream& out) {
     const auto& dtypes = support[std::string(op.name)];
     const auto mark = [&](const char* dtype) { return dtypes.contains(dtype) ? "yes" : "-"; };
     out << "| `" << op.name << "` | " << op.summary << " | "
-        << (op.gradient != nullptr ? "yes" : op.gradient_is_zero ? "zero" : "-") << " | " << mark("f32") << " | "
-        << mark("bf16") << " | yes |\n";
+        << (op.gradient != nullptr ? "yes"
+            : op.gradient_is_zero  ? "zero"
+                                   : "-")
+        << " | " << mark("f32") << " | " << mark("bf16") << " | yes |\n";
   }
 }
 
 TEST(SupportMatrix, ThePageInTheDocsIsCurrent) {
   std::ostringstream current;
   print_matrix(current);
-  EXPECT_EQ(read_file(LOCKSTEP_DOCS "/support.md"), current.str()) << "run: op_test --matrix > docs/support.md";
+  EXPECT_EQ(read_file(LOCKSTEP_DOCS "/support.md"), current.str())
+      << "run: op_test --matrix > docs/support.md";
 }
 
 void print_timing(std::ostream& out) {

@@ -19,8 +19,10 @@ class CpuBuffer : public Buffer {
  public:
   explicit CpuBuffer(int64_t bytes) : bytes_(bytes) {
     if (bytes == 0) return;
-    data_ = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data_ == MAP_FAILED) throw DeviceError("cannot map {} bytes of memory: {}", bytes, std::strerror(errno));
+    data_ =
+        mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data_ == MAP_FAILED)
+      throw DeviceError("cannot map {} bytes of memory: {}", bytes, std::strerror(errno));
     madvise(data_, static_cast<size_t>(bytes), MADV_HUGEPAGE);
   }
   ~CpuBuffer() override {
@@ -74,7 +76,10 @@ class CpuBackend : public Backend {
   void upload(void* device, const void* host, int64_t bytes) override {
     std::memcpy(device, host, static_cast<size_t>(bytes));
   }
-  void copy(void* to, const void* from, int64_t bytes) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+  void zero(void* device, int64_t bytes) override { std::memset(device, 0, static_cast<size_t>(bytes)); }
+  void copy(void* to, const void* from, int64_t bytes) override {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
   void download(void* host, const void* device, int64_t bytes) override {
     std::memcpy(host, device, static_cast<size_t>(bytes));
   }

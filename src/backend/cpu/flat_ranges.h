@@ -7,12 +7,14 @@
 
 namespace lockstep::cpu {
 
-// Elements per task: a few hundred kilobytes over all streams, so that tasks are worth sharing and stay in cache order.
+// Elements per task: a few hundred kilobytes over all streams, so that tasks are worth sharing and stay in
+// cache order.
 inline constexpr int64_t kFlatTask = 32768;
 
 // Calls body(begin, end, decays) over [0, count); `no_decay` is the attribute of the optimizer ops.
 template <typename Body>
-void for_flat_ranges(const CpuContext& context, int64_t count, const std::vector<int64_t>& no_decay, const Body& body) {
+void for_flat_ranges(const CpuContext& context, int64_t count, const std::vector<int64_t>& no_decay,
+                     const Body& body) {
   context.pool.run(ceil_div(count, kFlatTask), [&](int64_t task) {
     int64_t begin = task * kFlatTask;
     const int64_t end = std::min(count, begin + kFlatTask);

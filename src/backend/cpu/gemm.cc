@@ -10,7 +10,8 @@
 namespace lockstep::cpu {
 namespace {
 
-// Tiles large enough that packing is a few percent of the arithmetic, small enough that a few threads share one product.
+// Tiles large enough that packing is a few percent of the arithmetic, small enough that a few threads share
+// one product.
 constexpr int64_t kTileRows = 512;
 constexpr int64_t kTileColumns = 512;
 // Tiles that every product should offer, and what a tile must be worth to be a call (about 20 microseconds).
@@ -32,12 +33,13 @@ struct Operand {
   }
 };
 
-void run_tile(const GemmShape& shape, int64_t m, int64_t n, const float* a, int64_t lda, const float* b, int64_t ldb,
-              float beta, float* c, int64_t ldc) {
-  // oneDNN's own OpenMP team would make sums depend on the thread count; the setting belongs to the calling thread.
+void run_tile(const GemmShape& shape, int64_t m, int64_t n, const float* a, int64_t lda, const float* b,
+              int64_t ldb, float beta, float* c, int64_t ldc) {
+  // oneDNN's own OpenMP team would make sums depend on the thread count; the setting belongs to the calling
+  // thread.
   omp_set_num_threads(1);
-  const dnnl_status_t status = dnnl_sgemm(shape.transpose_a ? 'T' : 'N', shape.transpose_b ? 'T' : 'N', m, n, shape.k,
-                                          1.0f, a, lda, b, ldb, beta, c, ldc);
+  const dnnl_status_t status = dnnl_sgemm(shape.transpose_a ? 'T' : 'N', shape.transpose_b ? 'T' : 'N', m, n,
+                                          shape.k, 1.0f, a, lda, b, ldb, beta, c, ldc);
   if (status != dnnl_success) throw DeviceError("dnnl_sgemm failed with status {}", static_cast<int>(status));
 }
 
@@ -46,10 +48,16 @@ void run_tile(const GemmShape& shape, int64_t m, int64_t n, const float* a, int6
 GemmTiles gemm_tiles(const GemmShape& shape) {
   int64_t row_pieces = ceil_div(shape.m, kTileRows);
   int64_t column_pieces = ceil_div(shape.n, kTileColumns);
-  const auto tile_rows = [&] { return std::min(shape.m, round_up(ceil_div(shape.m, row_pieces), kRowGrain)); };
-  const auto tile_columns = [&] { return std::min(shape.n, round_up(ceil_div(shape.n, column_pieces), kColumnGrain)); };
-  // Pieces of one size, so that no thread is left with the largest; halve the longer side while tiles are too few.
-  while (row_pieces * column_pieces < kWantedTiles && tile_rows() * tile_columns() * shape.k >= kMinTileFlops) {
+  const auto tile_rows = [&] {
+    return std::min(shape.m, round_up(ceil_div(shape.m, row_pieces), kRowGrain));
+  };
+  const auto tile_columns = [&] {
+    return std::min(shape.n, round_up(ceil_div(shape.n, column_pieces), kColumnGrain));
+  };
+  // Pieces of one size, so that no thread is left with the largest; halve the longer side while tiles are too
+  // few.
+  while (row_pieces * column_pieces < kWantedTiles &&
+         tile_rows() * tile_columns() * shape.k >= kMinTileFlops) {
     if (tile_rows() >= tile_columns() && tile_rows() > kRowGrain)
       row_pieces *= 2;
     else if (tile_columns() > kColumnGrain)
@@ -61,7 +69,8 @@ GemmTiles gemm_tiles(const GemmShape& shape) {
 }
 
 void gemm_f32_batched(const CpuContext& context, const GemmShape& shape, int64_t batch, const float* a,
-                      int64_t stride_a, const float* b, int64_t stride_b, float beta, float* c, int64_t stride_c) {
+                      int64_t stride_a, const float* b, int64_t stride_b, float beta, float* c,
+                      int64_t stride_c) {
   const int64_t lda = shape.transpose_a ? shape.m : shape.k;
   const int64_t ldb = shape.transpose_b ? shape.k : shape.n;
   if (shape.k == 0 || shape.m == 0 || shape.n == 0) {
@@ -78,12 +87,14 @@ void gemm_f32_batched(const CpuContext& context, const GemmShape& shape, int64_t
     const int64_t column = task % column_tiles * tiles.columns;
     const Operand left{a + item * stride_a, lda, shape.transpose_a};
     const Operand right{b + item * stride_b, ldb, shape.transpose_b};
-    run_tile(shape, std::min(tiles.rows, shape.m - row), std::min(tiles.columns, shape.n - column), left.at(row, true),
-             lda, right.at(column, false), ldb, beta, c + item * stride_c + row * shape.n + column, shape.n);
+    run_tile(shape, std::min(tiles.rows, shape.m - row), std::min(tiles.columns, shape.n - column),
+             left.at(row, true), lda, right.at(column, false), ldb, beta,
+             c + item * stride_c + row * shape.n + column, shape.n);
   });
 }
 
-void gemm_f32(const CpuContext& context, const GemmShape& shape, const float* a, const float* b, float beta, float* c) {
+void gemm_f32(const CpuContext& context, const GemmShape& shape, const float* a, const float* b, float beta,
+              float* c) {
   gemm_f32_batched(context, shape, 1, a, 0, b, 0, beta, c, 0);
 }
 

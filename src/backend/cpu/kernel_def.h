@@ -43,12 +43,15 @@ std::unique_ptr<Kernel> make_kernel(const Graph& graph, const Node& node, const 
 const std::vector<KernelDef>& all_kernels();
 
 // Common refusals. Each returns "" or the reason.
-std::string refuse_unless_f32(const Graph& graph, const Node& node);    // floating operands and results must be f32
+std::string refuse_unless_f32(const Graph& graph,
+                              const Node& node);  // floating operands and results must be f32
 std::string refuse_nothing(const Graph& graph, const Node& node);
 
 // Rows of work per task: a constant number of elements, never a function of the number of threads.
 inline constexpr int64_t kTaskElements = 16384;
-inline int64_t rows_per_task(int64_t columns) { return columns >= kTaskElements ? 1 : kTaskElements / (columns > 0 ? columns : 1); }
+inline int64_t rows_per_task(int64_t columns) {
+  return columns >= kTaskElements ? 1 : kTaskElements / (columns > 0 ? columns : 1);
+}
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Runs body(begin, end) over [0, rows) in fixed pieces of `grain` rows.

@@ -1,4 +1,5 @@
-// The null backend: accepts every op, runs nothing, owns no memory. Plans and simulates any layout without hardware.
+// The null backend: accepts every op, runs nothing, owns no memory. Plans and simulates any layout without
+// hardware.
 #include "backend/backend.h"
 #include "base/error.h"
 #include "graph/op_def.h"
@@ -37,6 +38,7 @@ class NullBackend : public Backend {
   std::unique_ptr<Buffer> allocate(int64_t bytes) override { return std::make_unique<NullBuffer>(bytes); }
   std::unique_ptr<Stream> make_stream() override { return std::make_unique<NullStream>(); }
   void upload(void*, const void*, int64_t) override {}
+  void zero(void*, int64_t) override {}
   void copy(void*, const void*, int64_t) override {}
   void download(void*, const void*, int64_t) override {
     throw UserError("the null backend runs nothing and has no results; use --backend cpu");

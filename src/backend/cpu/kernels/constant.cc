@@ -12,7 +12,8 @@ class Constant : public Kernel {
   void run(const KernelArgs& args) override {
     for_rows(context_, type_.shape.numel(), kTaskElements, [&](int64_t begin, int64_t end) {
       if (type_.dtype == DType::kF32) {
-        for (int64_t i = begin; i < end; ++i) static_cast<float*>(args.outputs[0])[i] = static_cast<float>(value_);
+        for (int64_t i = begin; i < end; ++i)
+          static_cast<float*>(args.outputs[0])[i] = static_cast<float>(value_);
       } else {
         for (int64_t i = begin; i < end; ++i) write_element(type_.dtype, args.outputs[0], i, value_);
       }
@@ -27,8 +28,6 @@ class Constant : public Kernel {
 
 }  // namespace
 
-KernelDef constant_kernel() {
-  return {"constant", "cpu.constant", refuse_nothing, make_kernel<Constant>};
-}
+KernelDef constant_kernel() { return {"constant", "cpu.constant", refuse_nothing, make_kernel<Constant>}; }
 
 }  // namespace lockstep::cpu

@@ -8,15 +8,17 @@
 namespace lockstep::cpu {
 namespace {
 
-// oneDNN packs a transposed right operand again for every tile, at about 8 % of the product (204 against 220 GFLOP/s
-// at 4096x256x1024 on two Zen 4 cores); above this many rows transposing it once is cheaper.
+// oneDNN packs a transposed right operand again for every tile, at about 8 % of the product (204 against 220
+// GFLOP/s at 4096x256x1024 on two Zen 4 cores); above this many rows transposing it once is cheaper.
 constexpr int64_t kRowsWorthTransposing = 2048;
 constexpr int64_t kTransposeTile = 64;
 
 class MatmulF32 : public Kernel {
  public:
   MatmulF32(const Graph& graph, const Node& node, const CpuContext& context)
-      : context_(context), shape_(matmul_shape(graph, node)), out_bytes_(graph.type(node.outputs[0]).bytes()) {
+      : context_(context),
+        shape_(matmul_shape(graph, node)),
+        out_bytes_(graph.type(node.outputs[0]).bytes()) {
     transposes_ = shape_.gemm.transpose_b && shape_.batch == 1 && shape_.gemm.m >= kRowsWorthTransposing;
   }
 
@@ -34,8 +36,9 @@ class MatmulF32 : public Kernel {
       b = transposed(b, static_cast<float*>(args.workspace));
       gemm.transpose_b = false;
     }
-    gemm_f32_batched(context_, gemm, shape_.batch, static_cast<const float*>(args.inputs[0]), shape_.stride_a(), b,
-                     shape_.stride_b, shape_.accumulate ? 1.0f : 0.0f, c, shape_.stride_c());
+    gemm_f32_batched(context_, gemm, shape_.batch, static_cast<const float*>(args.inputs[0]),
+                     shape_.stride_a(), b, shape_.stride_b, shape_.accumulate ? 1.0f : 0.0f, c,
+                     shape_.stride_c());
   }
 
  private:

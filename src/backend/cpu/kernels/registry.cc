@@ -1,5 +1,5 @@
-// The one list of CPU kernels. Adding one: write kernels/<op>.cc with a function that returns its KernelDef, and name
-// it here. Several kernels may serve one op; the first in this list that does not refuse is taken.
+// The one list of CPU kernels. Adding one: write kernels/<op>.cc with a function that returns its KernelDef,
+// and name it here. Several kernels may serve one op; the first in this list that does not refuse is taken.
 #include "backend/cpu/kernel_def.h"
 
 namespace lockstep::cpu {

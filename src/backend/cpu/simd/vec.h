@@ -1,10 +1,12 @@
 // Vec: one hardware vector of floats, as wide as the instruction set this file is compiled for.
 //
-// Every *_loops.cc of this folder is compiled once per instruction set with LOCKSTEP_ISA naming it (avx2, avx512); Vec
-// and everything built on it lives in that namespace. Tails are loaded and stored through a lane count, so that a
-// tail does the very same arithmetic as the body. Multiply-add is fused only where the code says fma().
+// Every *_loops.cc of this folder is compiled once per instruction set with LOCKSTEP_ISA naming it (avx2,
+// avx512); Vec and everything built on it lives in that namespace. Tails are loaded and stored through a lane
+// count, so that a tail does the very same arithmetic as the body. Multiply-add is fused only where the code
+// says fma().
 #pragma once
-// GCC 12 warns about its own AVX-512 header, whose don't-care operands are variables initialised with themselves.
+// GCC 12 warns about its own AVX-512 header, whose don't-care operands are variables initialised with
+// themselves.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -47,7 +49,9 @@ inline Vec to_float(VecInt a) { return (Vec)_mm512_cvtepi32_ps((__m512i)a); }
 inline Vec select(VecInt condition, Vec a, Vec b) {
   return (Vec)_mm512_mask_blend_ps(_mm512_movepi32_mask((__m512i)condition), (__m512)b, (__m512)a);
 }
-inline Vec gather(const float* base, VecInt index) { return (Vec)_mm512_i32gather_ps((__m512i)index, base, 4); }
+inline Vec gather(const float* base, VecInt index) {
+  return (Vec)_mm512_i32gather_ps((__m512i)index, base, 4);
+}
 
 // bf16 storage: the upper half of a float, rounded to nearest even; NaN stays a NaN.
 inline Vec load_bf16(const uint16_t* p) {
@@ -96,7 +100,9 @@ inline Vec to_float(VecInt a) { return (Vec)_mm256_cvtepi32_ps((__m256i)a); }
 inline Vec select(VecInt condition, Vec a, Vec b) {
   return (Vec)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)condition);
 }
-inline Vec gather(const float* base, VecInt index) { return (Vec)_mm256_i32gather_ps(base, (__m256i)index, 4); }
+inline Vec gather(const float* base, VecInt index) {
+  return (Vec)_mm256_i32gather_ps(base, (__m256i)index, 4);
+}
 
 inline Vec load_bf16(const uint16_t* p) {
   return (Vec)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16);
