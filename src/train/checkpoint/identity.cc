@@ -1,0 +1,65 @@
+#include "train/checkpoint/identity.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/sha256.h"
+
+namespace lockstep {
+namespace {
+
+const std::string* find(const Identity& identity, const std::string& name) {
+  const auto found = std::ranges::find(identity.fields(), name, &Identity::Field::name);
+  return found == identity.fields().end() ? nullptr : &found->value;
+}
+
+}  // namespace
+
+void Identity::add(std::string_view name, std::string_view value) {
+  LOCKSTEP_CHECK(std::ranges::find(fields_, name, &Field::name) == fields_.end(),
+                 "identity field {} given twice", name);
+  fields_.push_back({std::string(name), std::string(value)});
+}
+
+void Identity::add(std::string_view name, double value) {
+  add(name, std::string_view(fmt::format("{}", value)));
+}
+
+std::string Identity::sha256() const {
+  std::vector<Field> sorted = fields_;
+  std::ranges::sort(sorted, {}, &Field::name);
+  // Lengths in front, so that no two lists of fields give the same text.
+  Sha256 hash;
+  for (const auto& [name, value] : sorted)
+    hash.update(fmt::format("{}:{}{}:{}\n", name.size(), name, value.size(), value));
+  return hash.finish();
+}
+
+std::string diff(const Identity& checkpoint, const Identity& job) {
+  std::string lines;
+  for (const auto& [name, value] : job.fields()) {
+    const std::string* other = find(checkpoint, name);
+    if (other == nullptr) lines += fmt::format("{}: checkpoint has none, job {}\n", name, value);
+    if (other != nullptr && *other != value)
+      lines += fmt::format("{}: checkpoint {}, job {}\n", name, *other, value);
+  }
+  for (const auto& [name, value] : checkpoint.fields())
+    if (find(job, name) == nullptr) lines += fmt::format("{}: checkpoint {}, job has none\n", name, value);
+  return lines;
+}
+
+nlohmann::json to_json(const Identity& identity) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto& [name, value] : identity.fields()) list.push_back({name, value});
+  return list;
+}
+
+Identity identity_from_json(const nlohmann::json& list) {
+  Identity identity;
+  for (const nlohmann::json& field : list)
+    identity.add(field.at(0).get<std::string>(), std::string_view(field.at(1).get_ref<const std::string&>()));
+  return identity;
+}
+
+}  // namespace lockstep
