@@ -1,0 +1,39 @@
+// Reads a checkpoint after it has compared every byte of it with the manifest: nothing is taken from one that
+// differs.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+
+#include "train/checkpoint/identity.h"
+#include "train/checkpoint/manifest.h"
+#include "train/checkpoint/safetensors_reader.h"
+
+namespace lockstep {
+
+class CheckpointReader {
+ public:
+  // Throws UserError that names the file, and the tensor where one is damaged.
+  explicit CheckpointReader(std::string path);
+
+  const std::string& path() const { return path_; }
+  int64_t step() const { return manifest_.step; }
+  const Identity& identity() const { return identity_; }
+  const nlohmann::json& state() const { return state_; }
+  // One of its safetensors files: kModelFile, kOptimizerFile.
+  bool has_tensors(const std::string& file) const { return tensors_.contains(file); }
+  const SafetensorsReader& tensors(const std::string& file) const;
+
+ private:
+  void read_state();
+
+  std::string path_;
+  Manifest manifest_;
+  Identity identity_;
+  nlohmann::json state_;
+  std::map<std::string, SafetensorsReader> tensors_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,127 @@
+#include "train/checkpoint/checkpoint_writer.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <map>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "train/checkpoint/durable_file.h"
+#include "train/checkpoint/manifest.h"
+#include "train/checkpoint/safetensors_writer.h"
+
+namespace lockstep {
+namespace {
+
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {
+    std::error_code failure;
+    std::filesystem::remove_all(path_, failure);
+    if (!failure) std::filesystem::create_directory(path_, failure);
+    if (failure) throw_file_error("create", path_, failure.value());
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+FileRecord write_tensors(const std::string& folder, const TensorFile& file) {
+  SafetensorsWriter writer(folder, file.name, file.tensors, file.metadata);
+  for (const TensorEntry& entry : writer.tensors())
+    file.feed(entry.tensor, [&](std::span<const std::byte> bytes) { writer.append(bytes); });
+  return writer.finish();
+}
+
+FileRecord write_text(const std::string& folder, const std::string& name, const std::string& text) {
+  DurableFile file(folder + "/" + name);
+  file.write(text);
+  return {name, file.bytes(), file.finish(), {}};
+}
+
+std::string state_text(const CheckpointContent& content) {
+  const nlohmann::ordered_json state = {{"step", content.step},
+                                        {"identity_sha256", content.identity.sha256()},
+                                        {"identity", to_json(content.identity)},
+                                        {"state", content.state}};
+  return state.dump(1) + "\n";
+}
+
+}  // namespace
+
+TensorFile tensor_file(std::string name, const std::vector<NamedTensor>& tensors) {
+  TensorFile file{std::move(name), {}, {}};
+  std::map<std::string, std::span<const std::byte>> bytes;
+  for (const NamedTensor& tensor : tensors) {
+    file.tensors.push_back({tensor.name, tensor.dtype, tensor.shape});
+    LOCKSTEP_CHECK(static_cast<int64_t>(tensor.bytes.size()) == file.tensors.back().bytes(),
+                   "tensor {} has {} bytes, not {}", tensor.name, tensor.bytes.size(),
+                   file.tensors.back().bytes());
+    bytes.emplace(tensor.name, tensor.bytes);
+  }
+  file.feed = [bytes = std::move(bytes)](const TensorSpec& tensor, const ByteSink& sink) {
+    sink(bytes.at(tensor.name));
+  };
+  return file;
+}
+
+CheckpointWriter::CheckpointWriter(std::string run_dir, int64_t keep)
+    : run_dir_(std::move(run_dir)), keep_(keep), lock_(run_dir_) {
+  remove_temporary_folders(run_dir_);
+}
+
+void CheckpointWriter::write_files(const std::string& folder, const CheckpointContent& content) const {
+  std::vector<FileRecord> files;
+  for (const TensorFile& file : content.tensors) files.push_back(write_tensors(folder, file));
+  for (const auto& [name, text] : content.texts) files.push_back(write_text(folder, name, text));
+  files.push_back(write_text(folder, kStateFile, state_text(content)));
+  write_manifest(folder, content.step, files);
+  sync_folder(folder);
+}
+
+CheckpointInfo CheckpointWriter::write(const CheckpointContent& content) {
+  CheckpointInfo written{content.step, checkpoint_path(run_dir_, content.step), content.best};
+  const TemporaryFolder folder(temporary_name(written.path));
+  try {
+    write_files(folder.path(), content);
+    rename_durably(folder.path(), written.path);
+    if (content.best) mark_best_checkpoint(run_dir_, content.step);
+  } catch (const UserError& error) {
+    const auto last = latest_checkpoint(run_dir_);
+    throw UserError(
+        "checkpoint {} was not saved: {} ({})", content.step, error.what(),
+        last ? fmt::format("the last complete one is {}", last->path) : "there is none before it");
+  }
+  remove_old();
+  return written;
+}
+
+void CheckpointWriter::discard_after(int64_t step) {
+  for (const CheckpointInfo& checkpoint : list_checkpoints(run_dir_))
+    if (checkpoint.step > step) remove_checkpoint(checkpoint);
+}
+
+void CheckpointWriter::remove_old() const {
+  std::vector<CheckpointInfo> all = list_checkpoints(run_dir_);
+  const auto count = static_cast<int64_t>(all.size());
+  for (int64_t i = 0; keep_ > 0 && i < count - keep_; ++i) {
+    const CheckpointInfo& old = all[static_cast<size_t>(i)];
+    if (old.best) continue;
+    try {
+      remove_checkpoint(old);
+    } catch (const UserError& error) {
+      // The new one is safe; an old one too many is no reason to stop a run.
+      log_warn("{}", error.what());
+    }
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+// Writes checkpoints that are complete or absent, whatever happens meanwhile: into a folder with a temporary
+// name, every file synced, the manifest last, the folder synced, then renamed, then the run's folder synced.
+// docs/checkpoints.md describes the files.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "train/checkpoint/checkpoint_folder.h"
+#include "train/checkpoint/identity.h"
+#include "train/checkpoint/run_lock.h"
+#include "train/checkpoint/safetensors_header.h"
+
+namespace lockstep {
+
+inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
+inline constexpr const char* kStateFile = "state.json";
+
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+// Gives the bytes of one tensor to the sink, in order, in pieces of any size.
+using TensorFeed = std::function<void(const TensorSpec& tensor, const ByteSink& sink)>;
+
+// One safetensors file of a checkpoint. The writer chooses the order in which it asks for the tensors.
+struct TensorFile {
+  std::string name;
+  std::vector<TensorSpec> tensors;
+  TensorFeed feed;
+  SafetensorsMetadata metadata = {{"format", "pt"}};  // what transformers asks for before it reads a file
+};
+
+// Tensors that lie in host memory, which must stay as it is until the write is over.
+TensorFile tensor_file(std::string name, const std::vector<NamedTensor>& tensors);
+
+struct CheckpointContent {
+  int64_t step = 0;
+  Identity identity;
+  nlohmann::json state;             // whatever the caller needs to go on; given back as it is
+  std::vector<TensorFile> tensors;  // kModelFile, kOptimizerFile
+  std::vector<std::pair<std::string, std::string>> texts;  // further files: name, content
+  bool best = false;
+};
+
+class CheckpointWriter {
+ public:
+  // Takes the lock of the run's folder and removes what killed processes left in it. Of the complete
+  // checkpoints the newest `keep` are kept, and the best one; 0 keeps all.
+  CheckpointWriter(std::string run_dir, int64_t keep);
+
+  // A checkpoint of the same step is replaced. On an error nothing but the temporary folder has changed, and
+  // that is removed.
+  CheckpointInfo write(const CheckpointContent& content);
+  // Forgets the checkpoints after `step`: for a run that goes on from there along another path.
+  void discard_after(int64_t step);
+
+ private:
+  void write_files(const std::string& folder, const CheckpointContent& content) const;
+  void remove_old() const;
+
+  std::string run_dir_;
+  int64_t keep_;
+  RunLock lock_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+// Files that are on the disk when a call returns, hashed while they are written, with errors that say what
+// the system said and what to do. A failed sync is a failed file: it is never tried again, since the system
+// may have dropped the pages that it could not write.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/sha256.h"
+#include "train/checkpoint/file_descriptor.h"
+
+namespace lockstep {
+
+class DurableFile {
+ public:
+  // Creates the file, or empties it.
+  explicit DurableFile(std::string path);
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  // Syncs and closes; the file takes no more bytes. Returns its SHA-256.
+  std::string finish();
+
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::string path_;
+  FileDescriptor descriptor_;
+  Sha256 hash_;
+  int64_t bytes_ = 0;
+};
+
+// Makes the names in a folder durable.
+void sync_folder(const std::string& path);
+// Renames a folder and makes that durable. One that has the new name already is replaced: the two change
+// their names in one instant where the file system can do so, and what was replaced is left under the old
+// name for the caller to remove.
+void rename_durably(const std::string& from, const std::string& to);
+
+// UserError "cannot <action> <path>: <what errno says>", with the remedy where there is one.
+[[noreturn]] void throw_file_error(std::string_view action, const std::string& path, int error);
+
+}  // namespace lockstep

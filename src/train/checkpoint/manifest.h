@@ -1,0 +1,45 @@
+// The manifest of a checkpoint: every file with its size and SHA-256, and for files of tensors where each
+// tensor lies and its checksum, so that damage can be named even where a file's own header is damaged.
+//
+// manifest.json is written after all files that it names, and `manifest.sha256` after it; the latter holds
+// one line as sha256sum prints it, and so does each file's hash agree with sha256sum.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+inline constexpr const char* kManifestFile = "manifest.json";
+inline constexpr const char* kManifestHashFile = "manifest.sha256";
+
+struct TensorRecord {
+  std::string name;
+  int64_t begin = 0;  // bytes from the start of the file
+  int64_t end = 0;
+  uint64_t checksum = 0;
+};
+
+struct FileRecord {
+  std::string name;
+  int64_t bytes = 0;
+  std::string sha256;
+  std::vector<TensorRecord> tensors;
+};
+
+// Writes both files into the folder, durably.
+void write_manifest(const std::string& folder, int64_t step, const std::vector<FileRecord>& files);
+
+struct Manifest {
+  int64_t step = 0;
+  std::vector<FileRecord> files;
+};
+
+// Reads it and checks its own hash; throws UserError that names the file at fault.
+Manifest read_manifest(const std::string& folder);
+
+// Reads the whole file and compares; throws UserError that names the file, and the tensor or the header where
+// the difference lies.
+void verify_file(const std::string& folder, const FileRecord& file);
+
+}  // namespace lockstep

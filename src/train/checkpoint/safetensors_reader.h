@@ -1,0 +1,35 @@
+// Reads tensors of a safetensors file, whoever wrote it, after its header was checked.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "train/checkpoint/file_reader.h"
+#include "train/checkpoint/safetensors_header.h"
+
+namespace lockstep {
+
+class SafetensorsReader {
+ public:
+  explicit SafetensorsReader(const std::string& path);
+
+  const SafetensorsHeader& header() const { return header_; }
+  const std::vector<TensorEntry>& tensors() const { return header_.tensors; }
+  bool contains(std::string_view name) const { return find(name) != nullptr; }
+  // Throws UserError that offers the nearest name.
+  const TensorEntry& at(std::string_view name) const;
+  // `into` has the size of the tensor.
+  void read(const TensorEntry& entry, std::span<std::byte> into) const;
+  // Reads the tensor named so if it has that element type and shape, else throws UserError that shows both.
+  void read(const TensorSpec& expected, std::span<std::byte> into) const;
+
+ private:
+  const TensorEntry* find(std::string_view name) const;
+
+  FileReader file_;
+  SafetensorsHeader header_;
+  std::vector<size_t> by_name_;  // indices of the tensors, sorted by name
+};
+
+}  // namespace lockstep
