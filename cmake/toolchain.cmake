@@ -16,6 +16,8 @@ add_compile_options(-ffp-contract=off -fno-math-errno)
 
 set(LOCKSTEP_SANITIZE "" CACHE STRING "Value for -fsanitize, empty for none")
 if(LOCKSTEP_SANITIZE)
-  add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  # GCC warns falsely of uninitialised members inside the standard library when it instruments.
+  add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all
+                      -Wno-maybe-uninitialized)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
 endif()

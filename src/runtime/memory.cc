@@ -63,7 +63,8 @@ class Placer {
     for (const size_t other : placed_) {
       if (!overlap(intervals_[index], intervals_[other])) continue;
       consider(end, packing_.offsets[other]);
-      end = std::max(end, packing_.offsets[other] + size_of(other));
+      end = std::max(
+          end, aligned(packing_.offsets[other] + size_of(other), alignment_));  // fixed ones may end anywhere
     }
     // Free bytes below the border cost nothing; beyond it the arena grows.
     if (end < border_) consider(end, border_);

@@ -43,6 +43,17 @@ TEST(Memory, NeverSharesBytesOfTheLivingAndStaysNearTheBound) {
   }
 }
 
+TEST(Memory, OffsetsAreAlignedAlsoBehindFixedIntervals) {
+  // Two fixed entries with 200 and 56 bytes of a caller's buffer, then something that may use the rest.
+  const std::vector<LiveInterval> intervals{
+      {200, 0, 9, {}, 0}, {56, 9, 9, {}, 200}, {100, 3, 4, {}, -1}, {100, 3, 9, {}, -1}};
+  const Packing packing = pack_intervals(intervals, 64, 512);
+  EXPECT_EQ(packing.offsets[2] % 64, 0);
+  EXPECT_EQ(packing.offsets[3] % 64, 0);
+  EXPECT_FALSE(overlaps_wrongly(intervals, packing));
+  EXPECT_EQ(packing.peak, 512);
+}
+
 TEST(Memory, NothingNeedsNothing) { EXPECT_EQ(pack_intervals({}, 64).peak, 0); }
 
 }  // namespace

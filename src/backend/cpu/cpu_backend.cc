@@ -73,16 +73,14 @@ class CpuBackend : public Backend {
 
   std::unique_ptr<Buffer> allocate(int64_t bytes) override { return std::make_unique<CpuBuffer>(bytes); }
   std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
-  void upload(void* device, const void* host, int64_t bytes) override {
-    std::memcpy(device, host, static_cast<size_t>(bytes));
+  void upload(void* device, const void* host, int64_t bytes) override { copy(device, host, bytes); }
+  void zero(void* device, int64_t bytes) override {
+    if (bytes > 0) std::memset(device, 0, static_cast<size_t>(bytes));
   }
-  void zero(void* device, int64_t bytes) override { std::memset(device, 0, static_cast<size_t>(bytes)); }
   void copy(void* to, const void* from, int64_t bytes) override {
-    std::memcpy(to, from, static_cast<size_t>(bytes));
+    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));  // empty tensors have no address
   }
-  void download(void* host, const void* device, int64_t bytes) override {
-    std::memcpy(host, device, static_cast<size_t>(bytes));
-  }
+  void download(void* host, const void* device, int64_t bytes) override { copy(host, device, bytes); }
 
  private:
   Isa isa_;

@@ -28,15 +28,14 @@ class LowerTriangle : public Kernel {
   void copy(const char* from, char* to, int64_t matrix) const {
     const int64_t square = matrix * size_ * size_ * element_;
     int64_t triangle = matrix * size_ * (size_ - 1) / 2 * element_;
-    for (int64_t row = 0; row < size_; ++row) {
+    if (!gather_) std::memset(to + square, 0, static_cast<size_t>(size_ * size_ * element_));
+    for (int64_t row = 1; row < size_; ++row) {
       const int64_t bytes = row * element_;
       const int64_t place = square + row * size_ * element_;
-      if (gather_) {
+      if (gather_)
         std::memcpy(to + triangle, from + place, static_cast<size_t>(bytes));
-      } else {
+      else
         std::memcpy(to + place, from + triangle, static_cast<size_t>(bytes));
-        std::memset(to + place + bytes, 0, static_cast<size_t>(size_ * element_ - bytes));
-      }
       triangle += bytes;
     }
   }
