@@ -39,7 +39,8 @@ TEST(Checkpoint, KeepsTheNewestAndTheBest) {
   const RunFolder run;
   CheckpointWriter writer(run.path(), 2);
   for (const int64_t step : {5, 10, 100, 20}) {
-    CheckpointContent content = ToyState(step).content();
+    const ToyState state(step);  // the content points into it
+    CheckpointContent content = state.content();
     content.best = step == 5;
     writer.write(content);
   }
@@ -48,7 +49,8 @@ TEST(Checkpoint, KeepsTheNewestAndTheBest) {
   EXPECT_EQ(best_checkpoint(run.path())->step, 5);
   EXPECT_TRUE(fs::exists(run.path() + "/best/model.safetensors"));
 
-  CheckpointContent better = ToyState(200).content();
+  const ToyState better_state(200);
+  CheckpointContent better = better_state.content();
   better.best = true;
   writer.write(better);
   EXPECT_EQ(run.steps(), (std::vector<int64_t>{100, 200}));
@@ -61,7 +63,8 @@ TEST(Checkpoint, KeepsTheNewestAndTheBest) {
 TEST(Checkpoint, ReplacesOneOfTheSameStep) {
   const RunFolder run;
   CheckpointWriter writer(run.path(), 0);
-  CheckpointContent other = ToyState(10, 3).content();
+  const ToyState other_state(10, 3);
+  CheckpointContent other = other_state.content();
   writer.write(other);
   writer.write(ToyState(10).content());
   expect_holds(latest_checkpoint(run.path()).value());
