@@ -35,7 +35,8 @@ struct TensorFile {
 // Tensors that lie in host memory, which must stay as it is until the write is over.
 TensorFile tensor_file(std::string name, const std::vector<NamedTensor>& tensors);
 
-struct CheckpointContent {
+// The JSON library asserts its invariants in a move that is noexcept.
+struct CheckpointContent {  // NOLINT(bugprone-exception-escape)
   int64_t step = 0;
   Identity identity;
   nlohmann::json state;             // whatever the caller needs to go on; given back as it is

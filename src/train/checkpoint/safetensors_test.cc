@@ -116,7 +116,7 @@ TEST(Safetensors, RefusesWhatIsNotExactlyTheFormat) {
       {"{\"a\":" + std::string(100000, '['), "a list where none belongs"},
   };
   for (const auto& [text, expected] : cases) {
-    const std::string said = user_error([&] { parse(file_of(text, 8)); });
+    const std::string said = user_error([&bad = text] { parse(file_of(bad, 8)); });
     EXPECT_NE(said.find(expected), std::string::npos) << text.substr(0, 200) << "\n  gives: " << said;
   }
   EXPECT_NE(user_error([] { parse("1234567"); }).find("too few"), std::string::npos);
