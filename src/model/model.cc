@@ -16,17 +16,18 @@ uint64_t stream_of(const std::string& name) {
 
 }  // namespace
 
-void init_param(const ParamInit& init, uint64_t seed, std::span<float> values) {
+void init_param(const ParamInit& init, uint64_t seed, int64_t first, std::span<float> values) {
+  const auto begin = static_cast<uint64_t>(first);
   const Philox random(seed, stream_of(init.name));
   switch (init.kind) {
     case ParamInit::Kind::kConstant:
       std::fill(values.begin(), values.end(), static_cast<float>(init.a));
       break;
     case ParamInit::Kind::kNormal:
-      random.fill_normal(values, static_cast<float>(init.a), static_cast<float>(init.b));
+      random.fill_normal(values, static_cast<float>(init.a), static_cast<float>(init.b), begin);
       break;
     case ParamInit::Kind::kUniform:
-      random.fill_uniform(values, static_cast<float>(init.a), static_cast<float>(init.b));
+      random.fill_uniform(values, static_cast<float>(init.a), static_cast<float>(init.b), begin);
       break;
   }
 }

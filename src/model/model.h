@@ -33,7 +33,7 @@ struct Model {
   std::vector<std::pair<std::string, int64_t>> integer_inputs;
 };
 
-// Fills a parameter's elements from the seed; a function of (seed, name, element) alone.
-void init_param(const ParamInit& init, uint64_t seed, std::span<float> values);
+// Fills elements [first, first + values.size()) of a parameter; a function of (seed, name, element) alone.
+void init_param(const ParamInit& init, uint64_t seed, int64_t first, std::span<float> values);
 
 }  // namespace lockstep

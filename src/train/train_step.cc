@@ -36,11 +36,20 @@ TrainStep::TrainStep(const Model& model, Backend& backend, const TrainOptions& o
   allocate_tables();
   allocate_inputs();
   for (Executable* executable : executables()) bind_all(*executable, addresses_);
-  std::vector<float> values;
-  for (const ParamInit& init : model.params) {
-    values.resize(static_cast<size_t>(find_param(init.name).shape.numel()));
-    init_param(init, options.seed, values);
-    set_param(init.name, values);
+  for (const ParamInit& init : model.params) initialise(init);
+}
+
+// In pieces: a host copy of the largest parameter would be the peak of the whole start.
+void TrainStep::initialise(const ParamInit& init) {
+  constexpr int64_t kPiece = 1 << 16;
+  const Param& found = find_param(init.name);
+  std::vector<float> piece(static_cast<size_t>(std::min(kPiece, found.shape.numel())));
+  for (int64_t first = 0; first < found.shape.numel(); first += kPiece) {
+    const std::span<float> values(piece.data(),
+                                  static_cast<size_t>(std::min(kPiece, found.shape.numel() - first)));
+    init_param(init, options_.seed, first, values);
+    backend_.upload(static_cast<char*>(found.data) + first * kFloat, values.data(),
+                    static_cast<int64_t>(values.size_bytes()));
   }
 }
 

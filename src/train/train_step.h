@@ -75,6 +75,7 @@ class TrainStep {
   void allocate_flat();
   void allocate_tables();
   void allocate_inputs();
+  void initialise(const ParamInit& init);
   // Runs one microbatch's backward into a slot: written, or added to what the slot holds.
   void run_backward(int64_t slot, bool accumulate);
   void bind_root(Executable& executable);
