@@ -47,7 +47,8 @@ class Encoder {
     const Value q = heads(b_.linear(name + "attention.self.query", x, sizes_.dim, kDeviation));
     const Value k = heads(b_.linear(name + "attention.self.key", x, sizes_.dim, kDeviation));
     const Value v = heads(b_.linear(name + "attention.self.value", x, sizes_.dim, kDeviation));
-    const double scale = 1.0 / std::sqrt(static_cast<double>(sizes_.dim / sizes_.heads));
+    const int64_t head_dim = sizes_.dim / sizes_.heads;
+    const double scale = 1.0 / std::sqrt(static_cast<double>(head_dim));
     Value mixed = sizes_.padded ? b_.op("attention", {q, k, v, visible_},
                                         {{"scale", scale}, {"mask", std::string("keys")}})
                                 : b_.op("attention", {q, k, v}, {{"scale", scale}});

@@ -38,13 +38,14 @@ class Gpt {
     x = b_.op("checkpoint", {x});
     // Projections back into the residual stream are scaled down with depth, as GPT-2 does.
     const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(sizes_.layers));
+    const int64_t head_dim = sizes_.dim / sizes_.heads;
     const Value normed = b_.layer_norm(name + "ln_1", x, kEpsilon);
     const Value qkv = b_.linear_in_out(name + "attn.c_attn", normed, 3 * sizes_.dim, kDeviation);
     const Value mixed = b_.op("attention_qkv", {qkv},
                               {{"heads", sizes_.heads},
                                {"kv_heads", sizes_.heads},
                                {"causal", true},
-                               {"scale", 1.0 / std::sqrt(static_cast<double>(sizes_.dim / sizes_.heads))}});
+                               {"scale", 1.0 / std::sqrt(static_cast<double>(head_dim))}});
     x = b_.add(x, dropout(b_.linear_in_out(name + "attn.c_proj", mixed, sizes_.dim, residual)));
     const Value hidden = b_.linear_in_out(name + "mlp.c_fc", b_.layer_norm(name + "ln_2", x, kEpsilon),
                                           4 * sizes_.dim, kDeviation);

@@ -58,8 +58,8 @@ class Builder {
     return type(a).dtype == dtype ? a : op("cast", {a}, {{"dtype", dtype}});
   }
 
-  Value broadcast(Value a, const Shape& shape);
-  Value reshape(Value a, const Shape& shape);
+  Value broadcast(Value a, const Shape& target);
+  Value reshape(Value a, const Shape& target);
   Value transpose(Value a, std::vector<int64_t> permutation);
   Value slice(Value a, int64_t axis, int64_t begin, int64_t end);
   Value concat(std::initializer_list<Value> values, int64_t axis);
@@ -67,7 +67,7 @@ class Builder {
   Value sum(Value a, std::vector<int64_t> axes, bool keep = false);
   Value mean(Value a, std::vector<int64_t> axes, bool keep = false);
   // Undoes a broadcast: sums a down to shape.
-  Value sum_to(Value a, const Shape& shape);
+  Value sum_to(Value a, const Shape& target);
 
   Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false);
 

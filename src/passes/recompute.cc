@@ -125,7 +125,7 @@ class Recomputation {
   std::vector<Value> copy(const Node& source, const std::vector<Value>& inputs, std::string_view prefix) {
     Graph& graph = rewriter_.graph();
     const auto name = [&](size_t i) { return fmt::format("{}{}", prefix, old_.name(source.outputs[i])); };
-    const std::vector<Value> results = graph.emit_all(*source.op, inputs, source.attributes, name(0));
+    std::vector<Value> results = graph.emit_all(*source.op, inputs, source.attributes, name(0));
     for (size_t i = 1; i < results.size(); ++i)
       if (!graph.find(name(i)).valid()) graph.rename(results[i], name(i));
     return results;
