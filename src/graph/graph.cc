@@ -79,13 +79,13 @@ Value Graph::add_input(std::string_view name, Type type, Role role) {
   return value;
 }
 
-std::vector<Value> Graph::emit_all(std::string_view op, std::span<const Value> inputs, Attributes attributes,
-                                   std::string_view name) {
-  return emit_all(ops_->get(op), inputs, std::move(attributes), name);
+std::vector<Value> Graph::emit_all(std::string_view op, std::span<const Value> inputs,
+                                   const Attributes& attributes, std::string_view name) {
+  return emit_all(ops_->get(op), inputs, attributes, name);
 }
 
-std::vector<Value> Graph::emit_all(const OpDef& op, std::span<const Value> inputs, Attributes attributes,
-                                   std::string_view name) {
+std::vector<Value> Graph::emit_all(const OpDef& op, std::span<const Value> inputs,
+                                   const Attributes& attributes, std::string_view name) {
   for (const Value input : inputs)
     LOCKSTEP_CHECK(input.valid() && input.id < value_count(), "operand of {} in graph {}", op.name, name_);
   const auto where = [&] { return describe(*this, op, inputs); };
@@ -116,10 +116,9 @@ std::vector<Value> Graph::emit_all(const OpDef& op, std::span<const Value> input
   return nodes_.back().outputs;
 }
 
-Value Graph::emit(std::string_view op, std::initializer_list<Value> inputs, Attributes attributes,
+Value Graph::emit(std::string_view op, std::initializer_list<Value> inputs, const Attributes& attributes,
                   std::string_view name) {
-  return emit_all(op, std::span<const Value>(inputs.begin(), inputs.size()), std::move(attributes), name)
-      .at(0);
+  return emit_all(op, std::span<const Value>(inputs.begin(), inputs.size()), attributes, name).at(0);
 }
 
 Value Graph::find(std::string_view name) const {

@@ -57,12 +57,12 @@ class Graph {
 
   // Makes a node. Attributes that are not given take the op's defaults. `name` names the first output (made
   // unique by a suffix when taken); by default it is derived from the op.
-  std::vector<Value> emit_all(std::string_view op, std::span<const Value> inputs, Attributes attributes = {},
-                              std::string_view name = {});
-  std::vector<Value> emit_all(const OpDef& op, std::span<const Value> inputs, Attributes attributes = {},
-                              std::string_view name = {});
+  std::vector<Value> emit_all(std::string_view op, std::span<const Value> inputs,
+                              const Attributes& attributes = {}, std::string_view name = {});
+  std::vector<Value> emit_all(const OpDef& op, std::span<const Value> inputs,
+                              const Attributes& attributes = {}, std::string_view name = {});
   // The same for ops with one result, or where only the first matters.
-  Value emit(std::string_view op, std::initializer_list<Value> inputs, Attributes attributes = {},
+  Value emit(std::string_view op, std::initializer_list<Value> inputs, const Attributes& attributes = {},
              std::string_view name = {});
 
   void add_output(Value value) { outputs_.push_back({value, {}}); }

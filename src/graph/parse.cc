@@ -100,7 +100,7 @@ class Parser {
       if (graph.find(name).valid())
         lexer_.fail_at(start, fmt::format("{} is assigned twice; every value has one name of its own", name));
     guarded(op_token, [&] {
-      const std::vector<Value> outputs = graph.emit_all(op_name, inputs, std::move(attributes));
+      const std::vector<Value> outputs = graph.emit_all(op_name, inputs, attributes);
       if (outputs.size() != names.size())
         throw UserError("{} has {} results, {} are named", op_name, outputs.size(), names.size());
       // Two rounds: a wanted name may equal the provisional name of a later result.

@@ -29,13 +29,12 @@ class Builder {
   Value constant_like(double value, Value like) { return constant(value, type(like)); }
 
   // Any op by name; one result.
-  Value op(std::string_view name, std::initializer_list<Value> inputs, Attributes attributes = {}) {
-    return graph_.emit(name, inputs, std::move(attributes));
+  Value op(std::string_view name, std::initializer_list<Value> inputs, const Attributes& attributes = {}) {
+    return graph_.emit(name, inputs, attributes);
   }
   std::vector<Value> op_all(std::string_view name, std::initializer_list<Value> inputs,
-                            Attributes attributes = {}) {
-    return graph_.emit_all(name, std::span<const Value>(inputs.begin(), inputs.size()),
-                           std::move(attributes));
+                            const Attributes& attributes = {}) {
+    return graph_.emit_all(name, std::span<const Value>(inputs.begin(), inputs.size()), attributes);
   }
 
   // Pointwise with two operands, broadcast together first.

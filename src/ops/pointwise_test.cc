@@ -44,13 +44,14 @@ TEST(PointwiseOps, RefuseUnknownAttributes) {
 }
 
 // The gradients of op(x, y) at one point, for a gradient of 1 of the result. Unary ops ignore y.
-std::vector<double> gradients_at(const std::string& op, double x, double y, Attributes attributes = {}) {
+std::vector<double> gradients_at(const std::string& op, double x, double y,
+                                 const Attributes& attributes = {}) {
   Graph graph(all_ops(), "gradients");
   const Type type{DType::kF32, {1}};
   std::vector<Value> inputs{graph.add_input("x", type), graph.add_input("y", type)};
   inputs.resize(static_cast<size_t>(all_ops().get(op).max_inputs));
   const Value dy = graph.add_input("dy", type);
-  graph.emit_all(op, inputs, std::move(attributes));
+  graph.emit_all(op, inputs, attributes);
   GradientContext context{graph, graph.nodes()[0], {dy}, std::vector<bool>(inputs.size(), true)};
   for (const Value gradient : context.node.op->gradient(context)) graph.add_output(gradient);
   std::vector<double> results;
