@@ -67,7 +67,7 @@ std::vector<Field> guard_fields() {
           "on a loss or gradient that is not finite: stop, skip the step, or rewind to the last checkpoint")
           .defaults_to("stop"),
       LOCKSTEP_FIELD(train.guard.max_skips,
-                     "steps that may be skipped or rewound in a row before the run stops")
+                     "steps that may be skipped or rewound, together, before the run stops")
           .defaults_to("3")
           .at_least(0)
           .at_most(1e9),

@@ -26,25 +26,25 @@ class Search {
       const int32_t producer = graph_.producer(value);
       const std::string op =
           producer < 0 ? "input" : std::string(graph_.nodes()[static_cast<size_t>(producer)].op->name);
-      found_ = NonFinite{graph_.name(value), op, i, x, producer > loss_};
+      found_ = NonFiniteValue{graph_.name(value), op, i, x, producer > loss_};
       return true;
     }
     return false;
   }
 
-  const std::optional<NonFinite>& found() const { return found_; }
+  const std::optional<NonFiniteValue>& found() const { return found_; }
 
  private:
   const Graph& graph_;
   Backend& backend_;
   int32_t loss_;
   std::vector<char> host_;
-  std::optional<NonFinite> found_;
+  std::optional<NonFiniteValue> found_;
 };
 
 }  // namespace
 
-std::optional<NonFinite> first_non_finite(Executable& executable, Backend& backend) {
+std::optional<NonFiniteValue> first_non_finite(Executable& executable, Backend& backend) {
   Search search(executable, backend);
   const Graph& graph = executable.graph();
   for (const GraphInput& input : graph.inputs()) {

@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-struct NonFinite {
+struct NonFiniteValue {
   std::string value;    // the name of the graph value
   std::string op;       // the op that made it, or "input"
   int64_t element = 0;  // the first bad element
@@ -17,6 +17,6 @@ struct NonFinite {
 
 // Checks the bound inputs, then runs the plan step by step and looks at every floating result. Returns the
 // first bad value in program order, or nothing. Slow: every result is brought to the host.
-std::optional<NonFinite> first_non_finite(Executable& executable, Backend& backend);
+std::optional<NonFiniteValue> first_non_finite(Executable& executable, Backend& backend);
 
 }  // namespace lockstep

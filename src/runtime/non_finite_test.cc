@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-std::optional<NonFinite> find(const char* text, std::vector<float> x) {
+std::optional<NonFiniteValue> find(const char* text, std::vector<float> x) {
   const auto backend = make_cpu_backend(1);
   Executable executable(make_plan(parse_graph(text, all_ops()), *backend), *backend);
   executable.bind("x", x.data());
