@@ -4,14 +4,19 @@
 
 namespace lockstep {
 
-std::unique_ptr<Executable> compile(const Graph& graph, Backend& backend, const PassOptions& options,
-                                    const Region& region, CompileReport* report) {
+Plan compile_plan(const Graph& graph, Backend& backend, const PassOptions& options, const Region& region,
+                  CompileReport* report) {
   Graph lowered = run_passes(graph, options, report != nullptr ? &report->passes : nullptr);
   const auto start = std::chrono::steady_clock::now();
-  auto executable = std::make_unique<Executable>(make_plan(std::move(lowered), backend, region), backend);
+  Plan plan = make_plan(std::move(lowered), backend, region);
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
   if (report != nullptr) report->plan_milliseconds = elapsed.count();
-  return executable;
+  return plan;
+}
+
+std::unique_ptr<Executable> compile(const Graph& graph, Backend& backend, const PassOptions& options,
+                                    const Region& region, CompileReport* report) {
+  return std::make_unique<Executable>(compile_plan(graph, backend, options, region, report), backend);
 }
 
 }  // namespace lockstep

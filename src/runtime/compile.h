@@ -1,4 +1,4 @@
-// compile: a model's graph becomes an executable: passes, kernels, memory.
+// compile: a model's graph becomes a plan or an executable: passes, kernels, memory.
 #pragma once
 #include <memory>
 #include <vector>
@@ -13,6 +13,10 @@ struct CompileReport {
   double plan_milliseconds = 0;
 };
 
+Plan compile_plan(const Graph& graph, Backend& backend, const PassOptions& options = {},
+                  const Region& region = {}, CompileReport* report = nullptr);
+
+// The same with memory.
 std::unique_ptr<Executable> compile(const Graph& graph, Backend& backend, const PassOptions& options = {},
                                     const Region& region = {}, CompileReport* report = nullptr);
 

@@ -7,12 +7,15 @@
 
 namespace lockstep {
 
-Executable::Executable(Plan plan, Backend& backend)
+Executable::Executable(Plan plan, Backend& backend, std::shared_ptr<Buffer> arena)
     : plan_(std::move(plan)),
       backend_(backend),
       stream_(backend.make_stream()),
-      arena_(backend.allocate(plan_.memory.arena_peak)),
-      bound_(plan_.graph.inputs().size(), nullptr) {}
+      arena_(arena ? std::move(arena) : backend.allocate(plan_.memory.arena_peak)),
+      bound_(plan_.graph.inputs().size(), nullptr) {
+  LOCKSTEP_CHECK(arena_->bytes() >= plan_.memory.arena_peak, "an arena of {} bytes for {}", arena_->bytes(),
+                 plan_.graph.name());
+}
 
 void Executable::bind(std::string_view input, void* data) {
   const Value value = graph().find(input);

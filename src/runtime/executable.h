@@ -22,7 +22,9 @@ struct ProfileEntry {
 
 class Executable {
  public:
-  Executable(Plan plan, Backend& backend);
+  // With an arena of its own, or one of at least plan.memory.arena_peak bytes that is shared with executables
+  // that never run at the same time: outputs are then valid until the next of them runs.
+  Executable(Plan plan, Backend& backend, std::shared_ptr<Buffer> arena = nullptr);
 
   const Plan& plan() const { return plan_; }
   const Graph& graph() const { return plan_.graph; }
@@ -61,7 +63,7 @@ class Executable {
   Plan plan_;
   Backend& backend_;
   std::unique_ptr<Stream> stream_;
-  std::unique_ptr<Buffer> arena_;
+  std::shared_ptr<Buffer> arena_;
   std::vector<void*> bound_;
   void* region_ = nullptr;
   std::vector<Step> steps_;

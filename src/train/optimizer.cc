@@ -101,6 +101,31 @@ std::vector<StateBuffer> optimizer_state(const FlatLayout& layout, const Optimiz
   throw UserError("unknown optimizer {}; {}", settings.name, suggestion(settings.name, kNames));
 }
 
+std::vector<StatePart> optimizer_parts(const FlatLayout& layout, const OptimizerSettings& settings) {
+  std::vector<StatePart> parts;
+  if (settings.name != "adafactor") {
+    for (const StateBuffer& buffer : optimizer_state(layout, settings))
+      for (const FlatEntry& entry : layout.entries())
+        parts.push_back({buffer.name, entry.name, entry.shape, entry.offset});
+    return parts;
+  }
+  int64_t rows = 0, columns = 0, whole = 0;  // so far, in the order of factored()
+  for (const FlatEntry& entry : layout.entries()) {
+    const int64_t numel = entry.shape.numel();
+    if (entry.shape.rank() < 2) {
+      parts.push_back({"whole", entry.name, entry.shape, whole});
+      whole += numel;
+      continue;
+    }
+    const int64_t last = entry.shape[-1];
+    parts.push_back({"row_means", entry.name, {numel / last}, rows});
+    parts.push_back({"column_means", entry.name, {last}, columns});
+    rows += numel / last;
+    columns += last;
+  }
+  return parts;
+}
+
 void emit_optimizer(Graph& graph, Value p, Value g, Value scale, Value lr, Value step,
                     const FlatLayout& layout, const std::vector<ParamInit>& params,
                     const OptimizerSettings& settings) {

@@ -28,6 +28,16 @@ struct StateBuffer {
 
 // Throws UserError for an unknown name.
 std::vector<StateBuffer> optimizer_state(const FlatLayout& layout, const OptimizerSettings& settings);
+
+// Where in those buffers the state of one parameter lies.
+struct StatePart {
+  std::string buffer;
+  std::string param;
+  Shape shape;
+  int64_t offset = 0;  // in elements
+};
+std::vector<StatePart> optimizer_parts(const FlatLayout& layout, const OptimizerSettings& settings);
+
 // Whether untouched rows of a table can be left behind and caught up later.
 bool supports_row_updates(const OptimizerSettings& settings);
 

@@ -79,12 +79,12 @@ void check(const std::string& name, const Model& model, double tolerance, double
   }
   const StepResult first = train.run(1e-3);
   EXPECT_NEAR(first.loss, golden.floats("loss")[0], 1e-5 * std::fabs(golden.floats("loss")[0])) << name;
-  for (const TrainStep::Param& entry : train.params())
+  for (const StateTensor& entry : train.params())
     EXPECT_LT(relative_error(train.grad(entry.name), golden.floats("grad." + entry.name), 1e-3), tolerance)
         << name << ": gradient of " << entry.name;
   train.run(1e-3);
   train.run(1e-3);
-  for (const TrainStep::Param& entry : train.params()) {
+  for (const StateTensor& entry : train.params()) {
     // The gradient of a key's bias is zero but for rounding (softmax does not see a shift), and Adam turns
     // the sign of that noise into whole steps: nothing to compare.
     if (largest(golden.floats("grad." + entry.name)) < 1e-4 || entry.name.ends_with("c_attn.bias")) continue;

@@ -1,0 +1,77 @@
+#include "train/train_plans.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "passes/autodiff.h"
+#include "train/ema.h"
+#include "train/update.h"
+
+namespace lockstep {
+namespace {
+
+Region gradient_region(const FlatLayout& layout) {
+  constexpr int64_t kFloat = sizeof(float);
+  Region region;
+  region.bytes = layout.numel() * kFloat;
+  for (const FlatEntry& entry : layout.entries())
+    region.entries.push_back({grad_name(entry.name), entry.offset * kFloat});
+  return region;
+}
+
+void plan_backward(TrainPlans& plans, const Model& model, Backend& backend, const TrainOptions& options,
+                   PassOptions passes) {
+  const Region region = gradient_region(plans.layout);
+  plans.backward = compile_plan(model.graph, backend, passes, region);
+  if (options.microbatches == options.leaves) return;
+  passes.accumulate_gradients = true;
+  plans.backward_accumulate = compile_plan(model.graph, backend, passes, region);
+}
+
+// The update works on f32 sums and parameters, whatever forward computes in.
+void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const TrainOptions& options,
+                 PassOptions passes) {
+  passes.disabled.insert(passes.disabled.end(), {"autodiff", "bf16"});
+  std::vector<RowTable> merged = plans.tables;
+  for (RowTable& table : merged) table.ids *= options.microbatches;
+  const auto plan = [&](const Graph& graph) { return compile_plan(graph, backend, passes); };
+  plans.norm = plan(build_norm(plans.layout, merged, options.optimizer));
+  plans.update = plan(build_update(plans.layout, model.params, merged, options.optimizer));
+  if (options.ema > 0) plans.ema = plan(build_ema_update(plans.layout, plans.tables, options.ema));
+  if (plans.tables.empty()) return;
+  plans.catch_up = plan(build_catch_up(model.params, plans.tables, options.optimizer, false));
+  plans.catch_up_all = plan(build_catch_up(model.params, plans.tables, options.optimizer, true));
+}
+
+}  // namespace
+
+TrainPlans plan_training(const Model& model, Backend& backend, const TrainOptions& options) {
+  if (options.microbatches < 1 || options.leaves < 1 || options.microbatches % options.leaves != 0)
+    throw UserError("{} leaves do not divide {} microbatches", options.leaves, options.microbatches);
+  const auto start = std::chrono::steady_clock::now();
+  TrainPlans plans;
+  // The layout and the set of tables follow from the model alone, whatever other passes do.
+  const Graph differentiated = differentiate(model.graph);
+  PassOptions passes = options.passes;
+  if (!supports_row_updates(options.optimizer)) passes.disabled.emplace_back("row_gradients");
+  const bool row_gradients = std::count(passes.disabled.begin(), passes.disabled.end(), "row_gradients") == 0;
+  if (row_gradients) plans.tables = row_tables(differentiated);
+  plans.layout =
+      backward_order_layout(row_gradients ? make_row_gradients(differentiated, {}) : differentiated);
+  plan_backward(plans, model, backend, options, passes);
+  plan_update(plans, model, backend, options, passes);
+  plans.milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return plans;
+}
+
+int64_t TrainPlans::arena_bytes() const {
+  int64_t most = 0;
+  for (const std::optional<Plan>* plan :
+       {&backward, &backward_accumulate, &norm, &update, &catch_up, &catch_up_all, &ema})
+    if (plan->has_value()) most = std::max(most, (*plan)->memory.arena_peak);
+  return most;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,125 @@
+#include "train/train_state.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/sha256.h"
+#include "graph/op_def.h"
+#include "train/ema.h"
+#include "train/update.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+// Host copies are made in pieces: one of the largest tensor would be the peak of the whole run.
+constexpr int64_t kPiece = 1 << 16;  // elements
+
+char* at(void* base, int64_t elements) { return static_cast<char*>(base) + elements * kFloat; }
+
+}  // namespace
+
+TrainState::TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
+                       const OptimizerSettings& optimizer, bool averages)
+    : backend_(backend), tables_(tables), averaging_(averages) {
+  allocate("params", layout.numel() * kFloat);
+  for (const StateBuffer& buffer : optimizer_state(layout, optimizer))
+    allocate(buffer.name, buffer.numel * kFloat);
+  if (averages) allocate("average", layout.numel() * kFloat);
+  add_flat_tensors(layout, optimizer);
+  add_tables(tables);
+}
+
+void* TrainState::allocate(std::string_view name, int64_t bytes) {
+  buffers_.push_back(backend_.allocate(bytes));
+  return addresses_[std::string(name)] = buffers_.back()->data();
+}
+
+void TrainState::add_flat_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer) {
+  for (const FlatEntry& entry : layout.entries()) {
+    void* address = at(addresses_.at("params"), entry.offset);
+    addresses_[entry.name] = address;
+    params_.push_back({entry.name, DType::kF32, entry.shape, address});
+    if (averaging_)
+      averages_.push_back(
+          {average_name(entry.name), DType::kF32, entry.shape, at(addresses_.at("average"), entry.offset)});
+  }
+  for (const StatePart& part : optimizer_parts(layout, optimizer))
+    optimizer_.push_back({fmt::format("{}.{}", part.buffer, part.param), DType::kF32, part.shape,
+                          at(addresses_.at(part.buffer), part.offset)});
+}
+
+void TrainState::add_tables(const std::vector<RowTable>& tables) {
+  for (const RowTable& table : tables) {
+    const int64_t bytes = table.table.numel() * kFloat;
+    params_.push_back({table.name, DType::kF32, table.table, allocate(table.name, bytes)});
+    for (const std::string& name : {moment1_name(table.name), moment2_name(table.name)})
+      optimizer_.push_back({name, DType::kF32, table.table, allocate(name, bytes)});
+    allocate(last_step_name(table.name), table.table[0] * size_of(DType::kI32));
+    if (!averaging_) continue;
+    const std::string average = average_name(table.name);
+    averages_.push_back({average, DType::kF32, table.table, allocate(average, bytes)});
+  }
+}
+
+void TrainState::initialise(const std::vector<ParamInit>& inits, uint64_t seed) {
+  std::vector<float> piece;
+  for (const StateTensor& tensor : params_) {
+    const ParamInit& init = init_of(inits, tensor.name);
+    for (int64_t first = 0; first < tensor.shape.numel(); first += kPiece) {
+      piece.resize(static_cast<size_t>(std::min(kPiece, tensor.shape.numel() - first)));
+      init_param(init, seed, first, piece);
+      backend_.upload(at(tensor.data, first), piece.data(), static_cast<int64_t>(piece.size()) * kFloat);
+    }
+  }
+  for (size_t i = 0; i < averages_.size(); ++i)
+    backend_.copy(averages_[i].data, params_[i].data, params_[i].bytes());
+}
+
+const StateTensor& TrainState::param(std::string_view name) const {
+  for (const StateTensor& tensor : params_)
+    if (tensor.name == name) return tensor;
+  throw UserError("the model has no parameter {}", name);
+}
+
+void TrainState::mark_rows(int64_t step) {
+  for (const RowTable& table : tables_) {
+    const std::vector<int32_t> steps(static_cast<size_t>(table.table[0]), static_cast<int32_t>(step));
+    backend_.upload(addresses_.at(last_step_name(table.name)), steps.data(),
+                    static_cast<int64_t>(steps.size() * sizeof(int32_t)));
+  }
+}
+
+void TrainState::bind(Executable& executable) const {
+  for (const GraphInput& input : executable.graph().inputs()) {
+    const auto found = addresses_.find(executable.graph().name(input.value));
+    if (found != addresses_.end()) executable.bind(found->first, found->second);
+  }
+}
+
+int64_t TrainState::bytes() const {
+  int64_t sum = 0;
+  for (const auto& buffer : buffers_) sum += buffer->bytes();
+  return sum;
+}
+
+std::string sha256_of(Backend& backend, std::vector<StateTensor> tensors) {
+  std::sort(tensors.begin(), tensors.end(),
+            [](const StateTensor& a, const StateTensor& b) { return a.name < b.name; });
+  Sha256 hash;
+  std::vector<std::byte> piece;
+  for (const StateTensor& tensor : tensors) {
+    hash.update(tensor.name);
+    hash.update(name_of(tensor.dtype));
+    hash.update(to_string(tensor.shape));
+    for (int64_t first = 0; first < tensor.bytes(); first += kPiece) {
+      piece.resize(static_cast<size_t>(std::min(kPiece, tensor.bytes() - first)));
+      backend.download(piece.data(), static_cast<const char*>(tensor.data) + first,
+                       static_cast<int64_t>(piece.size()));
+      hash.update(piece);
+    }
+  }
+  return hash.finish();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,69 @@
+// TrainState: what a run keeps from step to step, in device memory: parameters, optimizer state and moving
+// averages, in flat buffers by the layout; tables with row gradients beside them in buffers of their own.
+//
+// Graph inputs find their buffers by name. For checkpoints and hashes the same bytes are seen as full logical
+// tensors: the parameters by their names, the optimizer's by its buffer and the parameter
+// ("moment1.wte.weight"), the averages as "average.wte.weight".
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "model/model.h"
+#include "passes/row_gradients.h"
+#include "runtime/executable.h"
+#include "runtime/flat.h"
+#include "train/optimizer.h"
+
+namespace lockstep {
+
+struct StateTensor {
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape;
+  void* data = nullptr;  // on the device
+
+  int64_t bytes() const { return shape.numel() * size_of(dtype); }
+};
+
+class TrainState {
+ public:
+  // All zero; see initialise.
+  TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
+             const OptimizerSettings& optimizer, bool averages);
+
+  // Parameters as the model begins with them, a function of (seed, name, element); everything else zero, the
+  // averages equal to the parameters.
+  void initialise(const std::vector<ParamInit>& inits, uint64_t seed);
+
+  const std::vector<StateTensor>& params() const { return params_; }
+  const std::vector<StateTensor>& optimizer() const { return optimizer_; }
+  const std::vector<StateTensor>& averages() const { return averages_; }  // in the order of the parameters
+  const StateTensor& param(std::string_view name) const;                  // throws UserError
+
+  // Says that every row of every table has reached the step: their count of steps is not stored.
+  void mark_rows(int64_t step);
+
+  // Binds the inputs of an executable that are buffers of this state.
+  void bind(Executable& executable) const;
+  int64_t bytes() const;
+
+ private:
+  void* allocate(std::string_view name, int64_t bytes);
+  void add_flat_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer);
+  void add_tables(const std::vector<RowTable>& tables);
+
+  Backend& backend_;
+  std::vector<RowTable> tables_;
+  bool averaging_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::unordered_map<std::string, void*> addresses_;
+  std::vector<StateTensor> params_, optimizer_, averages_;
+};
+
+// SHA-256 over the tensors sorted by name: name, dtype, shape, then the values (docs/design.md).
+std::string sha256_of(Backend& backend, std::vector<StateTensor> tensors);
+
+}  // namespace lockstep
