@@ -108,9 +108,33 @@ class ArgMax : public Scan {
       });
       return;
     }
+    if (split_.inner == 1) {
+      for_rows(context_, split_.outer, rows_per_task(split_.reduced), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) out[r] = first_in_row(args.inputs[0], r * split_.reduced);
+      });
+      return;
+    }
     for_columns(args.inputs[0], [&](int64_t first, int64_t columns, const auto& at) {
       first_largest(at, columns, out + first);
     });
+  }
+
+ private:
+  // A row in 16 bits, converted range by range.
+  int32_t first_in_row(const void* data, int64_t start) const {
+    float buffer[kRange];
+    float best = 0;
+    int64_t index = -1;
+    for (int64_t from = 0; from < split_.reduced; from += kRange) {
+      const int64_t count = std::min(kRange, split_.reduced - from);
+      const float* x = read_floats(context_.simd, dtype_, data, start + from, count, buffer);
+      int32_t here = 0;
+      context_.simd.reduce.row_argmax(&here, x, 1, count);
+      if (index >= 0 && !exceeds(x[here], best)) continue;
+      best = x[here];
+      index = from + here;
+    }
+    return static_cast<int32_t>(index);
   }
 };
 
