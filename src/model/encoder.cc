@@ -15,7 +15,7 @@ constexpr double kEpsilon = 1e-12;
 class Encoder {
  public:
   Encoder(Model& model, const EncoderSizes& sizes) : sizes_(sizes), b_(model) {
-    if (sizes.dropout > 0) rng_ = b_.input("rng", {DType::kI64, {2}});
+    if (drops()) rng_ = b_.input("rng", {DType::kI64, {2}});
     if (sizes.padded) visible_ = b_.input("keys_visible", {DType::kU8, {sizes.batch, sizes.seq}});
   }
 
@@ -36,9 +36,7 @@ class Encoder {
     const Value first = b_.reshape(b_.slice(x, 1, 0, 1), {sizes_.batch, sizes_.dim});
     const Value pooled = dropout(b_.tanh(b_.linear("pooler.dense", first, sizes_.dim, kDeviation)));
     const Value logits = b_.linear("classifier", pooled, sizes_.classes, kDeviation);
-    const auto loss = b_.op_all("cross_entropy", {logits, labels});
-    b_.graph().add_output(loss[0]);
-    b_.graph().add_output(loss[1]);
+    b_.classify(logits, labels, sizes_.training);
   }
 
  private:
@@ -65,8 +63,10 @@ class Encoder {
     return b_.reshape(x, {sizes_.batch, sizes_.seq, sizes_.heads, sizes_.dim / sizes_.heads});
   }
 
+  bool drops() const { return sizes_.training && sizes_.dropout > 0; }
+
   Value dropout(Value x) {
-    if (sizes_.dropout <= 0) return x;
+    if (!drops()) return x;
     return b_.op("dropout", {x, rng_}, {{"p", sizes_.dropout}, {"key", next_key_++}});
   }
 
@@ -82,7 +82,7 @@ class Encoder {
 Model build_encoder(const EncoderSizes& sizes) {
   if (sizes.heads < 1 || sizes.dim % sizes.heads != 0)
     throw UserError("encoder: heads {} does not divide dim {}; choose a divisor", sizes.heads, sizes.dim);
-  Model model{Graph(all_ops(), "encoder"), {}, sizes.batch, sizes.batch * sizes.seq, {}};
+  Model model{Graph(all_ops(), "encoder"), {}, sizes.batch, sizes.batch * sizes.seq, {}, Task::kClassify};
   Encoder(model, sizes).build();
   return model;
 }

@@ -15,10 +15,12 @@ struct EncoderSizes {
   int64_t batch = 8;
   int64_t seq = 128;
   double dropout = 0.0;
-  bool padded = false;  // takes keys_visible u8[B,T]: 0 where a position is padding
+  bool padded = false;   // takes keys_visible u8[B,T]: 0 where a position is padding
+  bool training = true;  // false: the graph to evaluate with
 };
 
-// Inputs: tokens i32[B,T], segments i32[B,T], labels i32[B]; with dropout also rng i64[2].
+// Inputs: tokens i32[B,T], segments i32[B,T], labels i32[B]; in training with dropout also rng
+// i64[2].
 Model build_encoder(const EncoderSizes& sizes);
 
 }  // namespace lockstep

@@ -15,7 +15,7 @@ constexpr double kEpsilon = 1e-5;
 class Gpt {
  public:
   Gpt(Model& model, const GptSizes& sizes) : sizes_(sizes), b_(model) {
-    if (sizes.dropout > 0) rng_ = b_.input("rng", {DType::kI64, {2}});
+    if (drops()) rng_ = b_.input("rng", {DType::kI64, {2}});
   }
 
   void build() {
@@ -28,9 +28,7 @@ class Gpt {
     for (int64_t layer = 0; layer < sizes_.layers; ++layer) x = block(fmt::format("h.{}.", layer), x);
     x = b_.layer_norm("ln_f", x, kEpsilon);
     const Value logits = b_.matmul(b_.reshape(x, {rows, sizes_.dim}), table, false, true);
-    const auto loss = b_.op_all("cross_entropy", {logits, b_.reshape(targets, {rows})});
-    b_.graph().add_output(loss[0]);
-    b_.graph().add_output(loss[1]);
+    b_.classify(logits, b_.reshape(targets, {rows}), sizes_.training);
   }
 
  private:
@@ -53,8 +51,10 @@ class Gpt {
     return b_.add(x, dropout(b_.linear_in_out(name + "mlp.c_proj", active, sizes_.dim, residual)));
   }
 
+  bool drops() const { return sizes_.training && sizes_.dropout > 0; }
+
   Value dropout(Value x) {
-    if (sizes_.dropout <= 0) return x;
+    if (!drops()) return x;
     return b_.op("dropout", {x, rng_}, {{"p", sizes_.dropout}, {"key", next_key_++}});
   }
 
@@ -69,7 +69,7 @@ class Gpt {
 Model build_gpt(const GptSizes& sizes) {
   if (sizes.heads < 1 || sizes.dim % sizes.heads != 0)
     throw UserError("gpt: heads {} does not divide dim {}; choose a divisor", sizes.heads, sizes.dim);
-  Model model{Graph(all_ops(), "gpt"), {}, sizes.batch, sizes.batch * sizes.seq, {}};
+  Model model{Graph(all_ops(), "gpt"), {}, sizes.batch, sizes.batch * sizes.seq, {}, Task::kNextToken};
   Gpt(model, sizes).build();
   return model;
 }

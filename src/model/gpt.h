@@ -13,9 +13,11 @@ struct GptSizes {
   int64_t batch = 4;
   int64_t seq = 256;
   double dropout = 0.0;
+  bool training = true;  // false: the graph to evaluate with
 };
 
-// Inputs: tokens i32[B,T], targets i32[B,T] (-100 is not counted); with dropout also rng i64[2].
+// Inputs: tokens i32[B,T], targets i32[B,T] (-100 is not counted); in training with dropout also rng
+// i64[2].
 Model build_gpt(const GptSizes& sizes);
 
 }  // namespace lockstep

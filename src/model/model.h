@@ -1,8 +1,10 @@
 // A model: the forward graph of one microbatch, and how its parameters begin.
 //
 // Every family gives a graph whose outputs are (loss, count): the loss summed over the microbatch, and how
-// many tokens or samples it counts. Parameters carry the names that Hugging Face or torchvision give them
-// where the family exists there.
+// many tokens or samples it counts. Built with training = false, the graph is the one to evaluate with: no
+// dropout, running statistics instead of the batch's, and a third output, what the model answers (see Task).
+// The parameters are the same. They carry the names that Hugging Face or torchvision give them where the
+// family exists there.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -23,6 +25,13 @@ struct ParamInit {
   bool decay = false;
 };
 
+// What a model answers, and with it which metrics an evaluation has.
+enum class Task : uint8_t {
+  kNextToken,  // predictions i32[B*T] for targets i32[B,T]
+  kClassify,   // predictions i32[B] for labels i32[B]
+  kBinary,     // logits f32[B] for labels f32[B]
+};
+
 struct Model {
   Graph graph;
   std::vector<ParamInit> params;  // in the order of the graph's @param inputs
@@ -31,6 +40,7 @@ struct Model {
   // How to draw synthetic integer inputs: an exclusive upper bound per i32 input name; others are drawn
   // normal.
   std::vector<std::pair<std::string, int64_t>> integer_inputs;
+  Task task = Task::kClassify;
 };
 
 // Fills elements [first, first + values.size()) of a parameter; a function of (seed, name, element) alone.

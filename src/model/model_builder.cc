@@ -44,4 +44,11 @@ Value ModelBuilder::layer_norm(const std::string& name, Value x, double epsilon)
   return op("layer_norm", {x, weight, bias}, {{"epsilon", epsilon}});
 }
 
+void ModelBuilder::classify(Value logits, Value labels, bool training) {
+  const auto loss = op_all("cross_entropy", {logits, labels});
+  graph().add_output(loss[0]);
+  graph().add_output(loss[1]);
+  if (!training) graph().add_output(op("argmax", {logits}));
+}
+
 }  // namespace lockstep

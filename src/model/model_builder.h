@@ -23,6 +23,8 @@ class ModelBuilder : public Builder {
   Value linear_in_out(const std::string& name, Value x, int64_t out, double deviation);
   Value linear(const std::string& name, Value x, int64_t out, double deviation);
   Value layer_norm(const std::string& name, Value x, double epsilon);
+  // The outputs of a family that picks one of many classes: loss and count, to evaluate also the choice.
+  void classify(Value logits, Value labels, bool training);
   Value embedding(Value table, Value ids) { return op("embedding", {table, ids}); }
 
  private:

@@ -36,10 +36,7 @@ class Resnet {
     const Value pooled = b_.mean(x, {1, 2});
     const Value weight = b_.uniform("fc.weight", {sizes_.classes, b_.shape(x)[-1]}, bound);
     const Value bias = b_.uniform("fc.bias", {sizes_.classes}, bound, false);
-    const auto loss =
-        b_.op_all("cross_entropy", {b_.add(b_.matmul(pooled, weight, false, true), bias), labels});
-    b_.graph().add_output(loss[0]);
-    b_.graph().add_output(loss[1]);
+    b_.classify(b_.add(b_.matmul(pooled, weight, false, true), bias), labels, sizes_.training);
     for (const auto& [target, value] : updates_) b_.graph().add_update(target, value);
   }
 
@@ -80,8 +77,9 @@ class Resnet {
     const Value bias = b_.zeros(name + ".bias", channels);
     const Value mean = b_.graph().add_input(name + ".running_mean", {DType::kF32, channels}, Role::kState);
     const Value var = b_.graph().add_input(name + ".running_var", {DType::kF32, channels}, Role::kState);
-    const auto results =
-        b_.op_all("batch_norm", {x, weight, bias, mean, var}, {{"epsilon", 1e-5}, {"momentum", 0.1}});
+    const auto results = b_.op_all("batch_norm", {x, weight, bias, mean, var},
+                                   {{"epsilon", 1e-5}, {"momentum", 0.1}, {"training", sizes_.training}});
+    if (!sizes_.training) return results[0];
     updates_.emplace_back(mean, results[3]);
     updates_.emplace_back(var, results[4]);
     return results[0];
@@ -100,7 +98,7 @@ Model build_resnet(const ResnetSizes& sizes) {
   if (sizes.depth != 18 && sizes.depth != 50)
     throw UserError("resnet: depth is {}; use 18 or 50", sizes.depth);
   if (sizes.image < 32) throw UserError("resnet: image is {}; use at least 32 pixels", sizes.image);
-  Model model{Graph(all_ops(), "resnet"), {}, sizes.batch, 0, {}};
+  Model model{Graph(all_ops(), "resnet"), {}, sizes.batch, 0, {}, Task::kClassify};
   Resnet(model, sizes).build();
   return model;
 }

@@ -10,9 +10,11 @@ struct ResnetSizes {
   int64_t image = 64;
   int64_t classes = 1000;
   int64_t batch = 16;
+  bool training = true;  // false: the graph to evaluate with
 };
 
-// Inputs: images f32[B,S,S,3], labels i32[B]; running statistics are @state inputs that the graph updates.
+// Inputs: images f32[B,S,S,3], labels i32[B]; running statistics are @state inputs, which the training
+// graph updates.
 Model build_resnet(const ResnetSizes& sizes);
 
 }  // namespace lockstep

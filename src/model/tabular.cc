@@ -25,7 +25,7 @@ Value pairwise(ModelBuilder& b, Value features) {
 }  // namespace
 
 Model build_tabular(const TabularSizes& sizes) {
-  Model model{Graph(all_ops(), "tabular"), {}, sizes.batch, 0, {}};
+  Model model{Graph(all_ops(), "tabular"), {}, sizes.batch, 0, {}, Task::kBinary};
   ModelBuilder b(model);
   const Value dense = b.input("dense", {DType::kF32, {sizes.batch, sizes.dense}});
   std::vector<int64_t> bottom = sizes.bottom;
@@ -44,9 +44,11 @@ Model build_tabular(const TabularSizes& sizes) {
   x = mlp(b, "top", x, sizes.top);
   x = b.linear(fmt::format("top.{}", sizes.top.size()), x, 1, he(x, b));
   const Value labels = b.input("labels", {DType::kF32, {sizes.batch}});
-  const auto loss = b.op_all("bce_with_logits", {b.reshape(x, {sizes.batch}), labels});
+  const Value logits = b.reshape(x, {sizes.batch});
+  const auto loss = b.op_all("bce_with_logits", {logits, labels});
   b.graph().add_output(loss[0]);
   b.graph().add_output(loss[1]);
+  if (!sizes.training) b.graph().add_output(logits);
   return model;
 }
 

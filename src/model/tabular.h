@@ -15,6 +15,7 @@ struct TabularSizes {
   std::vector<int64_t> bottom{512, 256};  // then dim
   std::vector<int64_t> top{512, 256};     // then 1
   int64_t batch = 2048;
+  bool training = true;  // false: the graph to evaluate with
 };
 
 // Inputs: dense f32[B,dense], category.<i> i32[B] per table, labels f32[B].
