@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/portable_math.h"
+#include "data/source.h"
 
 namespace lockstep {
 namespace {
@@ -32,6 +33,18 @@ double LossSum::perplexity() const {
   if (std::isnan(power)) return kNan;
   return power > 700 ? std::numeric_limits<double>::infinity() : portable_exp(power);
 }
+
+void ClassCounts::add(std::span<const int32_t> predicted, std::span<const int32_t> labels) {
+  LOCKSTEP_CHECK(predicted.size() == labels.size(), "{} predictions and {} labels", predicted.size(),
+                 labels.size());
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] == kIgnoredLabel) continue;
+    right += predicted[i] == labels[i];
+    count += 1;
+  }
+}
+
+double ClassCounts::accuracy() const { return share(right, count, kNan); }
 
 double BinaryCounts::accuracy() const {
   const int64_t right = true_positive + true_negative;

@@ -32,6 +32,15 @@ struct BinaryCounts {
   bool operator==(const BinaryCounts&) const = default;
 };
 
+// One of many classes. Labels of kIgnoredLabel are left out.
+struct ClassCounts {
+  int64_t right = 0;
+  int64_t count = 0;
+
+  void add(std::span<const int32_t> predicted, std::span<const int32_t> labels);
+  double accuracy() const;
+};
+
 struct BestF1 {
   double f1 = 0;
   float threshold = 0;

@@ -7,6 +7,8 @@
 #include <functional>
 #include <limits>
 
+#include "data/source.h"
+
 namespace lockstep {
 namespace {
 
@@ -91,6 +93,15 @@ TEST(Metrics, CountsAtAThreshold) {
   EXPECT_EQ(counts.f1(), 4.0 / 6);
   EXPECT_EQ(scores.best_f1().f1, 6.0 / 7);
   EXPECT_EQ(scores.best_f1().threshold, 0.4f);
+}
+
+TEST(Metrics, ClassesLeaveIgnoredLabelsOut) {
+  ClassCounts counts;
+  EXPECT_TRUE(std::isnan(counts.accuracy()));
+  counts.add(std::vector<int32_t>{3, 1, 0, 2}, std::vector<int32_t>{3, 2, kIgnoredLabel, 2});
+  counts.add(std::vector<int32_t>{kIgnoredLabel}, std::vector<int32_t>{kIgnoredLabel});
+  EXPECT_EQ(counts.count, 3);
+  EXPECT_EQ(counts.accuracy(), 2.0 / 3);
 }
 
 TEST(Metrics, PerfectAndReversedRanking) {
