@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "data/test_folder.h"
+#include "base/test_folder.h"
 
 namespace lockstep {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "data/test_folder.h"
+#include "base/test_folder.h"
 
 namespace lockstep {
 namespace {

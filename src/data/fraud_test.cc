@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "base/test_folder.h"
 #include "data/fraud_csv.h"
-#include "data/test_folder.h"
 
 namespace lockstep {
 namespace {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/test_folder.h"
 #include "data/slice.h"
-#include "data/test_folder.h"
 
 namespace lockstep {
 namespace {

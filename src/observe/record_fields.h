@@ -1,0 +1,101 @@
+// The names of the records' fields in files, in order: the one list behind writing and reading. A visitor is
+// called with a name and the member that it names.
+#pragma once
+#include <concepts>
+#include <type_traits>
+
+#include "observe/records.h"
+
+namespace lockstep {
+
+template <typename Record, typename Kind>
+concept RecordOf = std::same_as<std::remove_const_t<Record>, Kind>;
+
+template <RecordOf<StepShares> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("compute", record.compute);
+  visit("exposed_comm", record.exposed_comm);
+  visit("input_wait", record.input_wait);
+  visit("optimizer", record.optimizer);
+  visit("other", record.other);
+}
+
+template <RecordOf<StepRecord> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("step", record.step);
+  visit("loss", record.loss);
+  visit("lr", record.lr);
+  visit("grad_norm", record.grad_norm);
+  visit("samples", record.samples);
+  visit("tokens", record.tokens);
+  visit("count", record.count);
+  visit("seconds", record.seconds);
+  visit("time", record.shares);
+  visit("action", record.action);
+  visit("note", record.note);
+}
+
+// The scores that an evaluation may have, by name.
+template <RecordOf<EvalRecord> Record, typename Visitor>
+void visit_scores(Record& record, Visitor&& visit) {
+  visit("perplexity", record.perplexity);
+  visit("accuracy", record.accuracy);
+  visit("precision", record.precision);
+  visit("recall", record.recall);
+  visit("f1", record.f1);
+  visit("best_f1", record.best_f1);
+  visit("best_f1_threshold", record.best_f1_threshold);
+  visit("auc", record.auc);
+}
+
+template <RecordOf<EvalRecord> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("step", record.step);
+  visit("loss", record.loss);
+  visit_scores(record, visit);
+  visit("samples", record.samples);
+  visit("seconds", record.seconds);
+  visit("best", record.best);
+}
+
+template <RecordOf<StepTimeMs> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("p50", record.p50);
+  visit("p95", record.p95);
+}
+
+template <RecordOf<RunSummary> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("status", record.status);
+  visit("error", record.error);
+  visit("exit_code", record.exit_code);
+  visit("name", record.name);
+  visit("job_file", record.job_file);
+  visit("started", record.started);
+  visit("ended", record.ended);
+  visit("steps", record.steps);
+  visit("final_loss", record.final_loss);
+  visit("weights_sha256", record.weights_sha256);
+  visit("identity_sha256", record.identity_sha256);
+  visit("final_eval", record.final_eval);
+  visit("best_eval", record.best_eval);
+  visit("parameters", record.parameters);
+  visit("global_batch", record.global_batch);
+  visit("microbatches", record.microbatches);
+  visit("leaves", record.leaves);
+  visit("peak_lr", record.peak_lr);
+  visit("workers", record.workers);
+  visit("threads_per_worker", record.threads_per_worker);
+  visit("samples_per_second", record.samples_per_second);
+  visit("tokens_per_second", record.tokens_per_second);
+  visit("step_time_ms", record.step_time_ms);
+  visit("time_to_first_step_s", record.time_to_first_step_s);
+  visit("breakdown", record.breakdown);
+  visit("peak_memory_bytes", record.peak_memory_bytes);
+  visit("planned_memory_bytes", record.planned_memory_bytes);
+  visit("network_bytes", record.network_bytes);
+  visit("skipped_steps", record.skipped_steps);
+  visit("restarts", record.restarts);
+}
+
+}  // namespace lockstep

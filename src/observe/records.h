@@ -1,0 +1,92 @@
+// What a run tells about itself: one record per step, one per evaluation, one for the whole. Plain values
+// that the trainer fills; every writer (metrics.jsonl, TensorBoard, the progress line, summary.json) reads
+// the same.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace lockstep {
+
+// Where the time of a step went. In a StepRecord seconds; in a summary shares that sum to 1.
+struct StepShares {
+  double compute = 0;
+  double exposed_comm = 0;  // communication that nothing hides
+  double input_wait = 0;
+  double optimizer = 0;
+  double other = 0;
+
+  double total() const { return compute + exposed_comm + input_wait + optimizer + other; }
+  bool operator==(const StepShares&) const = default;
+};
+
+// What became of a step that was computed.
+inline constexpr const char* kApplied = "";
+inline constexpr const char* kSkipped = "skipped";  // its update was left out
+inline constexpr const char* kRewound = "rewound";  // the run went back to a checkpoint before it
+
+struct StepRecord {
+  int64_t step = 0;  // steps count from 1
+  double loss = 0;   // mean per counted sample or token
+  double lr = 0;
+  double grad_norm = 0;  // before clipping
+  int64_t samples = 0;   // of this step, as are the two below
+  int64_t tokens = 0;    // 0 where the family has none
+  int64_t count = 0;     // samples or tokens that the loss was divided by
+  double seconds = 0;
+  StepShares shares;  // in seconds
+  std::string action = kApplied;
+  std::string note;  // why, where the action says that something happened
+
+  bool operator==(const StepRecord&) const = default;
+};
+
+struct EvalRecord {
+  int64_t step = 0;  // after this many steps; 0 before the first
+  double loss = 0;
+  // Those that the model's family has.
+  std::optional<double> perplexity, accuracy, precision, recall, f1, best_f1, best_f1_threshold, auc;
+  int64_t samples = 0;
+  double seconds = 0;
+  bool best = false;  // the best so far, by the metric that the job watches
+
+  bool operator==(const EvalRecord&) const = default;
+};
+
+struct StepTimeMs {
+  double p50 = 0, p95 = 0;
+  bool operator==(const StepTimeMs&) const = default;
+};
+
+struct RunSummary {
+  std::string status;  // done, stopped_early, diverged, failed, preempted, interrupted
+  std::string error;   // why it ended, unless it is done
+  int64_t exit_code = 0;
+  std::string name;      // the job's
+  std::string job_file;  // empty if the job came from elsewhere
+  std::string started, ended;  // UTC, as in 2026-01-31T12:00:00Z
+
+  int64_t steps = 0;  // in all, with those before a resume
+  double final_loss = 0;
+  std::string weights_sha256, identity_sha256;
+  std::optional<EvalRecord> final_eval, best_eval;
+
+  int64_t parameters = 0;
+  int64_t global_batch = 0, microbatches = 0, leaves = 0;
+  double peak_lr = 0;
+  int64_t workers = 0, threads_per_worker = 0;
+
+  // Of this start: steps before a resume are not in these.
+  double samples_per_second = 0, tokens_per_second = 0;
+  StepTimeMs step_time_ms;
+  double time_to_first_step_s = 0;
+  StepShares breakdown;  // shares of step time
+  int64_t peak_memory_bytes = 0, planned_memory_bytes = 0, network_bytes = 0;
+
+  int64_t skipped_steps = 0;
+  int64_t restarts = 0;
+
+  bool operator==(const RunSummary&) const = default;
+};
+
+}  // namespace lockstep
