@@ -14,12 +14,12 @@
 namespace lockstep {
 
 struct ProgressOptions {
-  int64_t total_steps = 0;         // 0: not known
-  bool terminal = false;           // rewrite one line
-  double repaint_seconds = 0.1;    // on a terminal, at most this often
-  double line_seconds = 10;        // elsewhere
-  std::function<int()> width;      // columns of the terminal, asked at every repaint; 80 if empty
-  std::function<double()> clock;   // seconds that only go up; the steady clock if empty
+  int64_t total_steps = 0;        // 0: not known
+  bool terminal = false;          // rewrite one line
+  double repaint_seconds = 0.1;   // on a terminal, at most this often
+  double line_seconds = 10;       // elsewhere
+  std::function<int()> width;     // columns of the terminal, asked at every repaint; 80 if empty
+  std::function<double()> clock;  // seconds that only go up; the steady clock if empty
 };
 
 // For a stream that shows on this file descriptor.

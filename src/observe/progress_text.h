@@ -30,9 +30,9 @@ struct ProgressState {
   RecentSteps recent;
 };
 
-// step 120/2000  loss 0.4312  lr 8e-4  norm 1.3  12.4k samples/s  eta 1:05  compute 83% input 4% optimizer 13%
-// in at most `width` columns: what matters least is left out first, and no part is cut, except that the step
-// stands in any case.
+// step 120/2000  loss 0.4312  lr 8e-4  norm 1.3  12.4k samples/s  eta 1:05  compute 83% input 4% optimizer
+// 13% in at most `width` columns: what matters least is left out first, and no part is cut, except that the
+// step stands in any case.
 std::string progress_text(const ProgressState& state, int width);
 
 // eval at 500: loss 0.0312  auc 0.943  f1 0.71  (best so far)

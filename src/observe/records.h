@@ -62,8 +62,8 @@ struct RunSummary {
   std::string status;  // done, stopped_early, diverged, failed, preempted, interrupted
   std::string error;   // why it ended, unless it is done
   int64_t exit_code = 0;
-  std::string name;      // the job's
-  std::string job_file;  // empty if the job came from elsewhere
+  std::string name;            // the job's
+  std::string job_file;        // empty if the job came from elsewhere
   std::string started, ended;  // UTC, as in 2026-01-31T12:00:00Z
 
   int64_t steps = 0;  // in all, with those before a resume
