@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "cli/cli.h"
-#include "cli/job_model.h"
 #include "job/files.h"
 #include "job/parse.h"
 #include "job/print.h"
 #include "job/resolve.h"
+#include "run/job_model.h"
 
 namespace lockstep {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "cli/exit.h"
 
 namespace lockstep {
 namespace {
@@ -19,6 +20,7 @@ int run_cli(int argc, char** argv) {
   add_version_command(app);
   add_env_command(app);
   add_graph_command(app);
+  add_train_command(app);
   add_check_command(app);
   add_init_command(app);
   add_schema_command(app);
@@ -28,6 +30,8 @@ int run_cli(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     return kDone;
+  } catch (const Exit& exit) {
+    return exit.code;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kBadUsage;
   } catch (const UserError& error) {

@@ -10,6 +10,7 @@ int run_cli(int argc, char** argv);
 void add_version_command(CLI::App& app);
 void add_env_command(CLI::App& app);
 void add_graph_command(CLI::App& app);
+void add_train_command(CLI::App& app);
 void add_check_command(CLI::App& app);
 void add_init_command(CLI::App& app);
 void add_schema_command(CLI::App& app);

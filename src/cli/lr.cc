@@ -8,9 +8,9 @@
 
 #include "base/number_text.h"
 #include "cli/cli.h"
-#include "cli/job_schedule.h"
 #include "job/parse.h"
 #include "observe/plot.h"
+#include "run/job_schedule.h"
 
 namespace lockstep {
 namespace {

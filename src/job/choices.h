@@ -39,8 +39,8 @@ LOCKSTEP_CHOICE_NAMES(LrDecay, "constant", "linear", "cosine", "polynomial", "in
 enum class Precision : uint8_t { kFp32, kBf16 };
 LOCKSTEP_CHOICE_NAMES(Precision, "fp32", "bf16")
 
-enum class NonFinite : uint8_t { kStop, kSkip, kRewind };
-LOCKSTEP_CHOICE_NAMES(NonFinite, "stop", "skip", "rewind")
+enum class NonFinitePolicy : uint8_t { kStop, kSkip, kRewind };
+LOCKSTEP_CHOICE_NAMES(NonFinitePolicy, "stop", "skip", "rewind")
 
 enum class RecomputePolicy : uint8_t { kNone, kCheap, kBlock };
 LOCKSTEP_CHOICE_NAMES(RecomputePolicy, "none", "cheap", "block")

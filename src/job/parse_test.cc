@@ -63,7 +63,7 @@ output: runs/fraud
   EXPECT_EQ(spec.data.eval.label, "is_fraud");
   EXPECT_EQ(spec.train.lr.base, 1e-3);
   EXPECT_EQ(spec.train.lr.warmup, (StepSpan{StepSpan::Unit::kSteps, 200}));
-  EXPECT_EQ(spec.train.guard.non_finite, NonFinite::kSkip);
+  EXPECT_EQ(spec.train.guard.non_finite, NonFinitePolicy::kSkip);
   EXPECT_FALSE(spec.strategy.workers.has_value());
   ASSERT_EQ(spec.workerPoolSpecs.size(), 1u);
   EXPECT_EQ(spec.workerPoolSpecs[0].replicaCount, 4);

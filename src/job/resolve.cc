@@ -133,7 +133,7 @@ void check_data(const JobSpec& spec) {
 }
 
 void check_guard(const JobSpec& spec) {
-  if (spec.train.guard.non_finite == NonFinite::kRewind && !spec.checkpoint.every)
+  if (spec.train.guard.non_finite == NonFinitePolicy::kRewind && !spec.checkpoint.every)
     throw UserError(
         "{}: train.guard.non_finite rewind needs checkpoints to go back to; write `every: 500` under "
         "checkpoint",

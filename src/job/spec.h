@@ -79,7 +79,7 @@ struct LrSpec {
 };
 
 struct GuardSpec {
-  NonFinite non_finite = NonFinite::kStop;
+  NonFinitePolicy non_finite = NonFinitePolicy::kStop;
   int64_t max_skips = 0;
   double spike_factor = 0;  // 0: spikes are not looked for
   int64_t spike_window = 0;

@@ -94,6 +94,13 @@ void TrainStep::set_input(std::string_view name, const void* host, int64_t bytes
   backend_.upload(addresses_.at(found->first), host, bytes);
 }
 
+std::vector<std::string> TrainStep::input_names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, bytes] : input_bytes_) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 void TrainStep::bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists) {
   executable.bind_region(slot.dense->data());
   for (size_t i = 0; i < tables_.size(); ++i) {

@@ -34,6 +34,7 @@ class TrainStep {
   // Copies one microbatch's data into the buffer of a graph input.
   void set_input(std::string_view name, const void* host, int64_t bytes);
   bool has_input(std::string_view name) const { return input_bytes_.contains(std::string(name)); }
+  std::vector<std::string> input_names() const;
 
   // Forward and backward of every microbatch: gradients, their norm, the loss. With one microbatch the loader
   // may be left out. `step` keys what is drawn at random; 0: the one after those applied.

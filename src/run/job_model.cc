@@ -1,4 +1,4 @@
-#include "cli/job_model.h"
+#include "run/job_model.h"
 
 #include "base/error.h"
 #include "model/encoder.h"
@@ -7,10 +7,10 @@
 #include "model/tabular.h"
 
 namespace lockstep {
+namespace {
 
-Model build_job_model(const JobSpec& spec, const InputSizes& inputs) {
+Model build(const JobSpec& spec, const InputSizes& inputs, int64_t batch, bool training) {
   const ModelSpec& m = spec.model;
-  const int64_t batch = spec.train.microbatch;
   switch (m.family) {
     case ModelFamily::kGpt:
       return build_gpt({.layers = m.layers,
@@ -19,7 +19,8 @@ Model build_job_model(const JobSpec& spec, const InputSizes& inputs) {
                         .vocab = m.vocab,
                         .batch = batch,
                         .seq = m.seq,
-                        .dropout = m.dropout});
+                        .dropout = m.dropout,
+                        .training = training});
     case ModelFamily::kEncoder:
       return build_encoder({.layers = m.layers,
                             .dim = m.dim,
@@ -29,7 +30,8 @@ Model build_job_model(const JobSpec& spec, const InputSizes& inputs) {
                             .classes = m.classes,
                             .batch = batch,
                             .seq = m.seq,
-                            .dropout = m.dropout});
+                            .dropout = m.dropout,
+                            .training = training});
     case ModelFamily::kTabular:
       return build_tabular({.tables = m.tables.value_or(inputs.tables),
                             .rows = m.rows,
@@ -37,11 +39,26 @@ Model build_job_model(const JobSpec& spec, const InputSizes& inputs) {
                             .dense = m.dense.value_or(inputs.dense),
                             .bottom = m.bottom,
                             .top = m.top,
-                            .batch = batch});
+                            .batch = batch,
+                            .training = training});
     case ModelFamily::kResnet: break;
   }
-  return build_resnet(
-      {.depth = m.depth, .width = m.width, .image = m.image, .classes = m.classes, .batch = batch});
+  return build_resnet({.depth = m.depth,
+                       .width = m.width,
+                       .image = m.image,
+                       .classes = m.classes,
+                       .batch = batch,
+                       .training = training});
+}
+
+}  // namespace
+
+Model build_job_model(const JobSpec& spec, const InputSizes& inputs) {
+  return build(spec, inputs, spec.train.microbatch, true);
+}
+
+Model build_job_evaluation(const JobSpec& spec, const InputSizes& inputs, int64_t batch) {
+  return build(spec, inputs, batch, false);
 }
 
 int64_t parameter_count(const Model& model) {

@@ -1,4 +1,4 @@
-#include "cli/job_schedule.h"
+#include "run/job_schedule.h"
 
 #include "base/error.h"
 

@@ -11,8 +11,10 @@ struct InputSizes {
   int64_t dense = 8;   // numeric inputs
 };
 
-// The graph of one microbatch. Throws UserError if the sizes do not make a model.
+// The graph that trains on one microbatch. Throws UserError if the sizes do not make a model.
 Model build_job_model(const JobSpec& spec, const InputSizes& inputs);
+// The graph that evaluates a batch.
+Model build_job_evaluation(const JobSpec& spec, const InputSizes& inputs, int64_t batch);
 int64_t parameter_count(const Model& model);
 
 }  // namespace lockstep

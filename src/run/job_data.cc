@@ -1,0 +1,66 @@
+#include "run/job_data.h"
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+using Format = DataOptions::Format;
+
+Format format_of(const JobSpec& spec) {
+  switch (*spec.data.train.format) {
+    case DataFormat::kCsv: return Format::kCsv;
+    case DataFormat::kText: return Format::kText;
+    case DataFormat::kSynthetic: break;
+  }
+  switch (spec.model.family) {
+    case ModelFamily::kGpt: return Format::kPatternTokens;
+    case ModelFamily::kEncoder: return Format::kPatternText;
+    case ModelFamily::kTabular: return Format::kFraud;
+    case ModelFamily::kResnet: return Format::kPatternImages;
+  }
+  throw InternalError("no such model family");
+}
+
+CsvOptions csv_options(const JobSpec& spec) {
+  const SourceSpec& train = spec.data.train;
+  CsvOptions csv;
+  csv.label = train.label;
+  csv.numeric = train.columns.numeric;
+  csv.categorical = train.columns.categorical;
+  csv.ignore = train.columns.ignore;
+  if (!train.columns.log1p.empty()) csv.log1p = train.columns.log1p;
+  csv.fill = train.columns.fill;
+  csv.buckets = spec.model.rows;
+  return csv;
+}
+
+}  // namespace
+
+Data open_job_data(const JobSpec& spec) {
+  DataOptions options;
+  options.format = format_of(spec);
+  options.train = {spec.data.train.files, spec.data.train.samples};
+  options.eval = {spec.data.eval.files, spec.data.eval.samples};
+  options.hold_out = spec.data.hold_out;
+  options.seed = static_cast<uint64_t>(spec.data.seed);
+  if (spec.model.family == ModelFamily::kTabular) options.csv = csv_options(spec);
+  options.seq = spec.model.seq;
+  options.vocab = spec.model.vocab;
+  options.classes = spec.model.classes;
+  options.image = spec.model.image;
+  return open_data(options);
+}
+
+InputSizes input_sizes(const Source& source) {
+  InputSizes sizes;
+  int64_t tables = 0;
+  for (const Column& column : source.columns()) {
+    if (column.name == "dense") sizes.dense = column.shape.numel();
+    tables += column.name.starts_with("category.") ? 1 : 0;
+  }
+  if (tables > 0) sizes.tables = tables;
+  return sizes;
+}
+
+}  // namespace lockstep

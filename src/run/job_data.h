@@ -1,0 +1,14 @@
+// The data that a job names, and what it says about the model's inputs.
+#pragma once
+#include "data/open.h"
+#include "job/spec.h"
+#include "run/job_model.h"
+
+namespace lockstep {
+
+// Reads or generates the records. Throws UserError that names file and line.
+Data open_job_data(const JobSpec& spec);
+// The columns of a table; the defaults where the source has none.
+InputSizes input_sizes(const Source& source);
+
+}  // namespace lockstep

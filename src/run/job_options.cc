@@ -1,0 +1,69 @@
+#include "run/job_options.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+OptimizerSettings optimizer_of(const JobSpec& spec) {
+  const OptimizerSpec& from = spec.train.optimizer;
+  OptimizerSettings settings;
+  settings.name = name_of(from.name);
+  settings.beta1 = from.betas[0];
+  settings.beta2 = from.betas[1];
+  settings.epsilon = from.eps;
+  settings.weight_decay = from.weight_decay;
+  settings.momentum = from.momentum;
+  settings.nesterov = from.nesterov;
+  settings.clip_norm = spec.train.clip_norm;
+  return settings;
+}
+
+GuardSettings::Policy policy_of(NonFinitePolicy policy) {
+  switch (policy) {
+    case NonFinitePolicy::kStop: return GuardSettings::Policy::kStop;
+    case NonFinitePolicy::kSkip: return GuardSettings::Policy::kSkip;
+    case NonFinitePolicy::kRewind: return GuardSettings::Policy::kRewind;
+  }
+  return GuardSettings::Policy::kStop;
+}
+
+}  // namespace
+
+PassOptions job_passes(const JobSpec& spec) {
+  PassOptions passes;
+  passes.recompute = parse_recompute(name_of(spec.train.recompute));
+  if (spec.train.precision == Precision::kBf16) passes.compute = DType::kBF16;
+  return passes;
+}
+
+TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
+  TrainOptions options;
+  options.passes = job_passes(spec);
+  options.optimizer = optimizer_of(spec);
+  options.seed = static_cast<uint64_t>(spec.train.seed);
+  options.microbatches = job.microbatches;
+  options.leaves = job.leaves;
+  options.ema = spec.train.ema;
+  return options;
+}
+
+GuardSettings job_guard(const JobSpec& spec) {
+  const GuardSpec& from = spec.train.guard;
+  return {.policy = policy_of(from.non_finite),
+          .max_skips = from.max_skips,
+          .spike_factor = from.spike_factor,
+          .spike_window = from.spike_window,
+          .lr_cut = from.lr_cut};
+}
+
+int job_threads(const JobSpec& spec) {
+  if (spec.strategy.threads) return static_cast<int>(*spec.strategy.threads);
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  return std::max(1, CPU_COUNT(&allowed));
+}
+
+}  // namespace lockstep

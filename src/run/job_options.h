@@ -1,0 +1,15 @@
+// What a job says about the step, in the terms of the parts that make it.
+#pragma once
+#include "job/resolve.h"
+#include "train/guard/guard.h"
+#include "train/train_plans.h"
+
+namespace lockstep {
+
+PassOptions job_passes(const JobSpec& spec);
+TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job);
+GuardSettings job_guard(const JobSpec& spec);
+// Threads of a worker: what the job says, or one per processor that this process may use.
+int job_threads(const JobSpec& spec);
+
+}  // namespace lockstep

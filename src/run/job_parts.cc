@@ -1,0 +1,26 @@
+#include "run/job_parts.h"
+
+#include "job/files.h"
+#include "run/job_data.h"
+#include "run/job_identity.h"
+#include "run/job_options.h"
+#include "run/job_schedule.h"
+
+namespace lockstep {
+
+JobParts build_parts(JobSpec spec, const Backend& backend) {
+  resolve(spec);  // refuses what does not hold together before anything is read
+  require_files(spec);
+  Data data = open_job_data(spec);
+  const InputSizes inputs = input_sizes(*data.train);
+  Model model = build_job_model(spec, inputs);
+  const ResolvedJob resolved =
+      resolve(spec, {.parameters = parameter_count(model), .train_samples = data.train->size()});
+  Schedule schedule = job_schedule(spec, resolved);
+  TrainOptions options = job_train_options(spec, resolved);
+  Identity identity = job_identity(spec, resolved, schedule, model, data, backend.architecture());
+  return {std::move(spec),    std::move(data),    inputs, std::move(model), resolved, std::move(schedule),
+          std::move(options), std::move(identity)};
+}
+
+}  // namespace lockstep

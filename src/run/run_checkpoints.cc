@@ -1,0 +1,116 @@
+#include "run/run_checkpoints.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "train/checkpoint/checkpoint_reader.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kAverageFile = "average.safetensors";
+constexpr int64_t kPiece = 1 << 20;  // bytes
+
+TensorSpec spec_of(const StateTensor& tensor) { return {tensor.name, tensor.dtype, tensor.shape}; }
+
+TensorFile file_of(std::string name, Backend& backend, const std::vector<StateTensor>& tensors) {
+  TensorFile file;
+  file.name = std::move(name);
+  for (const StateTensor& tensor : tensors) file.tensors.push_back(spec_of(tensor));
+  file.feed = [&backend, &tensors](const TensorSpec& wanted, const ByteSink& sink) {
+    const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                    [&](const StateTensor& tensor) { return tensor.name == wanted.name; });
+    std::vector<std::byte> piece;
+    for (int64_t first = 0; first < found->bytes(); first += kPiece) {
+      piece.resize(static_cast<size_t>(std::min(kPiece, found->bytes() - first)));
+      backend.download(piece.data(), static_cast<const char*>(found->data) + first,
+                       static_cast<int64_t>(piece.size()));
+      sink(piece);
+    }
+  };
+  return file;
+}
+
+void read_back(const CheckpointReader& reader, const std::string& file, Backend& backend,
+               const std::vector<StateTensor>& tensors) {
+  if (tensors.empty()) return;
+  const SafetensorsReader& from = reader.tensors(file);
+  std::vector<std::byte> bytes;
+  for (const StateTensor& tensor : tensors) {
+    bytes.resize(static_cast<size_t>(tensor.bytes()));
+    from.read(spec_of(tensor), bytes);
+    backend.upload(tensor.data, bytes.data(), tensor.bytes());
+  }
+}
+
+nlohmann::json to_json(const RunState& state, int64_t steps_applied) {
+  return {{"step", state.step},        {"steps_applied", steps_applied},
+          {"skipped", state.skipped},  {"restarts", state.restarts},
+          {"loss", state.loss},        {"guard", state.guard},
+          {"held_out", state.held_out}};
+}
+
+}  // namespace
+
+RunCheckpoints::RunCheckpoints(const std::string& folder, int64_t keep, Identity identity,
+                               std::vector<std::pair<std::string, std::string>> texts)
+    : folder_(folder), identity_(std::move(identity)), texts_(std::move(texts)), writer_(folder, keep) {
+  if (const auto latest = latest_checkpoint(folder)) last_step_ = latest->step;
+}
+
+void RunCheckpoints::save(TrainStep& train, const RunState& state, bool best) {
+  const TrainState& tensors = train.state();
+  CheckpointContent content;
+  content.step = state.step;
+  content.identity = identity_;
+  content.state = to_json(state, train.steps_applied());
+  content.texts = texts_;
+  content.best = best;
+  content.tensors.push_back(file_of(kModelFile, train.backend(), tensors.params()));
+  if (!tensors.optimizer().empty())
+    content.tensors.push_back(file_of(kOptimizerFile, train.backend(), tensors.optimizer()));
+  if (!tensors.averages().empty())
+    content.tensors.push_back(file_of(kAverageFile, train.backend(), tensors.averages()));
+  writer_.save(content);
+  last_step_ = state.step;
+}
+
+void RunCheckpoints::check_identity(const std::string& path, const Identity& found) const {
+  const std::string differences = diff(found, identity_);
+  if (differences.empty()) return;
+  throw UserError(
+      "{} was written by another job; it cannot be continued with this one:\n{}\nset these back, choose "
+      "another output, or start over with --fresh",
+      path, differences);
+}
+
+std::optional<RunState> RunCheckpoints::restore(TrainStep& train) {
+  writer_.finish();
+  const auto latest = latest_checkpoint(folder_);
+  if (!latest) return std::nullopt;
+  const CheckpointReader reader(latest->path);
+  check_identity(latest->path, reader.identity());
+  const TrainState& tensors = train.state();
+  read_back(reader, kModelFile, train.backend(), tensors.params());
+  read_back(reader, kOptimizerFile, train.backend(), tensors.optimizer());
+  read_back(reader, kAverageFile, train.backend(), tensors.averages());
+  const nlohmann::json& state = reader.state();
+  try {
+    train.restored(state.at("steps_applied").get<int64_t>());
+    return RunState{.step = state.at("step").get<int64_t>(),
+                    .skipped = state.at("skipped").get<int64_t>(),
+                    .restarts = state.at("restarts").get<int64_t>(),
+                    .loss = state.at("loss").get<double>(),
+                    .guard = state.at("guard"),
+                    .held_out = state.at("held_out")};
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError("{}: state.json is not what this version writes: {}", latest->path, error.what());
+  }
+}
+
+void RunCheckpoints::discard_all() {
+  writer_.idle_writer().discard_after(-1);
+  last_step_.reset();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,53 @@
+// RunCheckpoints: between a run and its checkpoints: what of the run goes in, and how it comes back.
+#pragma once
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "train/checkpoint/background_writer.h"
+#include "train/train_step.h"
+
+namespace lockstep {
+
+// What a run knows beside its tensors.
+struct RunState {    // NOLINT(bugprone-exception-escape): the JSON library asserts in a move that is noexcept
+  int64_t step = 0;  // done, skipped ones included: the data position follows from it
+  int64_t skipped = 0;  // of these
+  int64_t restarts = 0;
+  double loss = 0;  // of the last step that was applied
+  nlohmann::json guard, held_out;
+};
+
+class RunCheckpoints {
+ public:
+  // `texts` are files that go into every checkpoint: name, content.
+  RunCheckpoints(const std::string& folder, int64_t keep, Identity identity,
+                 std::vector<std::pair<std::string, std::string>> texts);
+
+  // Returns when the tensors are copied; the disk is written meanwhile. See BackgroundCheckpointWriter.
+  void save(TrainStep& train, const RunState& state, bool best);
+  // Waits until all that was saved is on the disk.
+  void finish() { writer_.finish(); }
+  // The step of the last save, by this object or a run before it; nothing: there is none.
+  std::optional<int64_t> last_step() const { return last_step_; }
+
+  // Puts the latest checkpoint back. Nothing if there is none. Throws UserError for one that is damaged or of
+  // another identity.
+  std::optional<RunState> restore(TrainStep& train);
+  // Removes all checkpoints, to start over.
+  void discard_all();
+
+ private:
+  void check_identity(const std::string& path, const Identity& found) const;
+
+  std::string folder_;
+  Identity identity_;
+  std::vector<std::pair<std::string, std::string>> texts_;
+  BackgroundCheckpointWriter writer_;
+  std::optional<int64_t> last_step_;
+};
+
+}  // namespace lockstep

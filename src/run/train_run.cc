@@ -1,0 +1,216 @@
+#include "run/train_run.h"
+
+#include <chrono>
+#include <csignal>
+#include <ctime>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "observe/summary.h"
+#include "run/job_options.h"
+#include "run/process.h"
+#include "run/run_folder.h"
+
+namespace lockstep {
+namespace {
+
+enum ExitCode : uint8_t { kDone = 0, kFailed = 1, kDiverged = 6, kPreempted = 75, kInterrupted = 130 };
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+bool due(const std::optional<int64_t>& every, int64_t step) { return every && step % *every == 0; }
+
+const std::string& checkpoint_folder(const JobSpec& spec) {
+  return spec.checkpoint.dir.empty() ? spec.output : spec.checkpoint.dir;
+}
+
+}  // namespace
+
+TrainRun::TrainRun(JobSpec spec, RunOptions options)
+    : options_(options),
+      backend_(make_cpu_backend(job_threads(spec))),
+      parts_(build_parts(std::move(spec), *backend_)),
+      train_(parts_.model, *backend_, parts_.options),
+      feeder_(*parts_.data.train,
+              Order(static_cast<uint64_t>(parts_.spec.data.seed), parts_.data.train->size(),
+                    parts_.spec.data.shuffle),
+              parts_.spec.train.microbatch, parts_.resolved.microbatches, train_),
+      held_out_(parts_, *backend_),
+      guard_(job_guard(parts_.spec)) {}
+
+RunSummary TrainRun::run() {
+  summary_.started = utc_time(std::time(nullptr));
+  begin();
+  try {
+    loop();
+    checkpoints_->finish();
+  } catch (const Error& error) {
+    end("failed", error.what(), kFailed);
+    write_summary(summary_path(parts_.spec.output), summarise());
+    throw;
+  }
+  watch_->finish();
+  const RunSummary summary = summarise();
+  write_summary(summary_path(parts_.spec.output), summary);
+  return summary;
+}
+
+void TrainRun::begin() {
+  const JobSpec& spec = parts_.spec;
+  const std::vector<NamedText> files = describing_files(parts_);
+  checkpoints_ =
+      std::make_unique<RunCheckpoints>(checkpoint_folder(spec), spec.checkpoint.keep, parts_.identity, files);
+  std::optional<int64_t> resumed;
+  if (options_.fresh) checkpoints_->discard_all();
+  if (const auto restored = checkpoints_->restore(train_)) {
+    state_ = *restored;
+    guard_.restore(state_.guard);
+    held_out_.restore(state_.held_out);
+    last_loss_ = state_.loss;
+    ++state_.restarts;
+    resumed = state_.step;
+  }
+  open_run_folder(spec.output, files);
+  watch_ = std::make_unique<Watch>(WatchOptions{.folder = spec.output,
+                                                .total_steps = parts_.steps(),
+                                                .resume_step = resumed,
+                                                .out = options_.out,
+                                                .out_descriptor = options_.out_descriptor});
+  if (resumed)
+    watch_->message(fmt::format("resuming after step {} from {}", *resumed, checkpoint_folder(spec)));
+  // What a rewind before the first checkpoint goes back to.
+  if (!resumed && spec.train.guard.non_finite == NonFinitePolicy::kRewind) save(false);
+}
+
+void TrainRun::loop() {
+  while (summary_.status.empty() && state_.step < parts_.steps()) {
+    one_step();
+    if (first_step_seconds_ == 0) first_step_seconds_ = seconds_since_start();
+  }
+  if (!summary_.status.empty()) return;
+  if (held_out_.exists() && (!held_out_.last() || held_out_.last()->step != state_.step)) evaluate();
+  if (checkpoints_->last_step() != state_.step) save(false);
+  end("done", "", kDone);
+}
+
+void TrainRun::one_step() {
+  const int64_t step = state_.step + 1;
+  const double start = now();
+  const double input_before = feeder_.seconds();
+  const StepResult result =
+      train_.accumulate([&](int64_t microbatch) { feeder_.load(train_, step, microbatch); }, step);
+  const double accumulated = now();
+
+  StepRecord record;
+  record.step = step;
+  record.loss = result.loss;
+  record.grad_norm = result.grad_norm;
+  record.count = result.count;
+  record.lr = parts_.schedule.lr(step) * guard_.lr_factor();
+  record.samples = parts_.spec.train.global_batch;
+  record.tokens = parts_.model.tokens * parts_.resolved.microbatches;
+  const Decision decision = guard_.decide({step, result.loss, result.grad_norm, result.count});
+  if (decision.action == Decision::Action::kApply) train_.apply(record.lr);
+  const double applied = now();
+
+  record.seconds = applied - start;
+  record.shares.input_wait = feeder_.seconds() - input_before;
+  record.shares.compute = accumulated - start - record.shares.input_wait;
+  record.shares.optimizer = applied - accumulated;
+  act(decision, record);
+}
+
+void TrainRun::act(const Decision& decision, StepRecord& record) {
+  record.note = decision.text;
+  switch (decision.action) {
+    case Decision::Action::kApply: last_loss_ = record.loss; break;
+    case Decision::Action::kSkip:
+      record.action = kSkipped;
+      ++state_.skipped;
+      break;
+    case Decision::Action::kRewind: record.action = kRewound; break;
+    case Decision::Action::kStop: record.action = kSkipped; break;
+  }
+  watch_->step(record);
+  if (decision.action == Decision::Action::kStop) return end("diverged", decision.text, kDiverged);
+  if (decision.action == Decision::Action::kRewind) return rewind();
+  state_.step = record.step;
+  finish_step();
+}
+
+void TrainRun::rewind() {
+  const auto restored = checkpoints_->restore(train_);
+  LOCKSTEP_CHECK(restored, "no checkpoint to rewind to");
+  state_.step = restored->step;
+  guard_.after_rewind(restored->guard);
+  held_out_.restore(restored->held_out);
+  watch_->message(fmt::format("back to the checkpoint of step {}, with {} of the learning rate",
+                              restored->step, guard_.lr_factor()));
+}
+
+void TrainRun::finish_step() {
+  const bool last = state_.step == parts_.steps();
+  if (!last && held_out_.exists() && due(parts_.resolved.eval_every, state_.step)) evaluate();
+  if (!last && due(parts_.resolved.checkpoint_every, state_.step) && checkpoints_->last_step() != state_.step)
+    save(false);
+  if (held_out_.should_stop()) {
+    if (checkpoints_->last_step() != state_.step) save(false);
+    return end("stopped_early", "the evaluations made no progress any more", kDone);
+  }
+  const int signal = signals_.caught();
+  if (signal == 0 || last) return;
+  if (checkpoints_->last_step() != state_.step) save(false);
+  if (signal == SIGTERM) return end("preempted", "SIGTERM; a checkpoint was saved", kPreempted);
+  end("interrupted", "SIGINT; a checkpoint was saved", kInterrupted);
+}
+
+void TrainRun::evaluate() {
+  const EvalRecord record = held_out_.evaluate(train_, state_.step);
+  watch_->evaluation(record);
+  if (record.best) save(true);
+}
+
+void TrainRun::save(bool best) {
+  state_.guard = guard_.state();
+  state_.held_out = held_out_.state();
+  state_.loss = last_loss_;
+  watch_->sync();
+  checkpoints_->save(train_, state_, best);
+}
+
+void TrainRun::end(std::string status, std::string reason, int64_t exit_code) {
+  summary_.status = std::move(status);
+  summary_.error = std::move(reason);
+  summary_.exit_code = exit_code;
+}
+
+RunSummary TrainRun::summarise() {
+  RunSummary summary = summary_;
+  summary.name = parts_.spec.name;
+  summary.job_file = parts_.spec.file;
+  summary.ended = utc_time(std::time(nullptr));
+  summary.steps = state_.step;
+  summary.final_loss = last_loss_;
+  summary.weights_sha256 = train_.weights_sha256();
+  summary.identity_sha256 = parts_.identity.sha256();
+  summary.final_eval = held_out_.last();
+  summary.best_eval = held_out_.best();
+  summary.parameters = train_.param_count();
+  summary.global_batch = parts_.spec.train.global_batch;
+  summary.microbatches = parts_.resolved.microbatches;
+  summary.leaves = parts_.resolved.leaves;
+  summary.peak_lr = parts_.schedule.peak();
+  summary.workers = 1;
+  summary.threads_per_worker = job_threads(parts_.spec);
+  summary.time_to_first_step_s = first_step_seconds_;
+  summary.peak_memory_bytes = peak_memory_bytes();
+  summary.planned_memory_bytes = train_.planned_bytes() + held_out_.planned_bytes();
+  summary.skipped_steps = state_.skipped;
+  summary.restarts = state_.restarts;
+  watch_->statistics().fill(summary);
+  return summary;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+// TrainRun: a job from its first step to its last, on one worker.
+//
+// A step: accumulate the gradients of all microbatches, let the guard decide, update. Then, where they are
+// due, evaluation and checkpoint. Everything that decides about bits (data position, learning rate, guard) is
+// a function of the job, the step and the state in the checkpoint; so a run that was killed goes on from its
+// last checkpoint to the same result.
+#pragma once
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "run/feeder.h"
+#include "run/held_out.h"
+#include "run/job_parts.h"
+#include "run/run_checkpoints.h"
+#include "run/signals.h"
+#include "run/watch.h"
+#include "train/guard/guard.h"
+
+namespace lockstep {
+
+struct RunOptions {
+  bool fresh = false;           // start over, whatever the output folder holds
+  std::ostream* out = nullptr;  // for the progress line and messages
+  int out_descriptor = 2;       // where that goes, to see whether it is a terminal
+};
+
+class TrainRun {
+ public:
+  // Reads the data and takes the memory; the output folder is not touched before run().
+  TrainRun(JobSpec spec, RunOptions options);
+
+  // Until the last step, an early stop, a signal, or a step that the guard ends the run for. Writes
+  // summary.json in any case, also before it throws.
+  RunSummary run();
+
+ private:
+  void begin();
+  void loop();
+  void one_step();
+  // Does what the guard decided, and says in the record what that was.
+  void act(const Decision& decision, StepRecord& record);
+  void rewind();
+  void finish_step();
+  void evaluate();
+  void save(bool best);
+  void end(std::string status, std::string reason, int64_t exit_code);
+  RunSummary summarise();
+
+  RunOptions options_;
+  std::unique_ptr<Backend> backend_;
+  JobParts parts_;
+  TrainStep train_;
+  Feeder feeder_;
+  HeldOut held_out_;
+  Guard guard_;
+  std::unique_ptr<RunCheckpoints> checkpoints_;
+  std::unique_ptr<Watch> watch_;
+  SignalWatch signals_;
+
+  RunState state_;
+  double last_loss_ = 0;  // of the last step that was applied
+  double first_step_seconds_ = 0;
+  RunSummary summary_;  // its status is empty while the run goes on
+};
+
+}  // namespace lockstep
