@@ -285,6 +285,9 @@ class Layout {
     for (const LiveInterval& interval : intervals)
       if (interval.first <= memory.peak_step && memory.peak_step <= interval.last)
         memory.at_peak[static_cast<size_t>(interval.category)] += interval.bytes;
+    for (const auto& kernel : kernels_)
+      if (kernel) memory.kernels += kernel->memory();
+    memory.at_peak[static_cast<size_t>(MemoryCategory::kKernels)] = memory.kernels.bytes();
     for (const GraphInput& input : graph_.inputs()) {
       if (in_region(input.value.id)) continue;
       const int64_t bytes = graph_.type(input.value).bytes();

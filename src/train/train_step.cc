@@ -284,8 +284,10 @@ int64_t TrainStep::param_count() const {
 
 int64_t TrainStep::planned_bytes() const {
   int64_t bytes = slots_->bytes() + state_.bytes() + arena_->bytes();
+  KernelMemory kernels;
+  for (const Executable* executable : executables()) kernels += executable->plan().memory.kernels;
   for (const auto& buffer : buffers_) bytes += buffer->bytes();
-  return bytes;
+  return bytes + kernels.bytes();
 }
 
 }  // namespace lockstep

@@ -69,7 +69,7 @@ class TrainStep {
   int64_t param_count() const;
   // From the model's graph to all plans.
   double compile_milliseconds() const { return compile_milliseconds_; }
-  // Bytes of parameters, gradients, optimizer state, inputs and the arena: what the run is planned to use.
+  // Bytes of parameters, gradients, optimizer state, inputs, the arena and what kernels hold: the planned use.
   int64_t planned_bytes() const;
 
  private:
