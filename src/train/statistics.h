@@ -4,10 +4,11 @@
 // The M microbatches of a step are summed by the canonical tree, in the buffer of the gradients and behind
 // them; the root moves the averages once:
 //
-//   running = running + momentum (sum / M - running)
+//   running = running + (1 - (1 - momentum)^M) (sum / M - running)
 //
-// So they are a function of the step and do not depend on which worker had which microbatch, or in what
-// order. With M = 1 this is what PyTorch does. A step that is skipped leaves them as they were.
+// which forgets as much as M moves by `momentum` would. So they are a function of the step and do not depend
+// on which worker had which microbatch, or in what order. With M = 1 this is what PyTorch does. A step that
+// is skipped leaves them as they were.
 #pragma once
 #include "graph/graph.h"
 #include "runtime/flat.h"
