@@ -19,10 +19,9 @@ enum class MemoryCategory : uint8_t {
   kInputs,
   kActivations,
   kScratch,
-  kWorkspace,
-  kKernels  // what kernels hold beside the plan's buffers
+  kWorkspace
 };
-inline constexpr int kMemoryCategories = 8;
+inline constexpr int kMemoryCategories = 7;
 std::string_view name_of(MemoryCategory category);
 
 // Bytes needed by one buffer over the steps [first, last].

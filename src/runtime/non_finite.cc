@@ -1,5 +1,6 @@
 #include "runtime/non_finite.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -20,14 +21,16 @@ class Search {
     if (!is_floating(type.dtype) || type.bytes() == 0) return false;
     host_.resize(static_cast<size_t>(type.bytes()));
     backend_.download(host_.data(), data, type.bytes());
+    double largest = 0;
     for (int64_t i = 0; i < type.shape.numel(); ++i) {
       const double x = read_element(type.dtype, host_.data(), i);
-      if (std::isfinite(x)) continue;
-      const int32_t producer = graph_.producer(value);
-      const std::string op =
-          producer < 0 ? "input" : std::string(graph_.nodes()[static_cast<size_t>(producer)].op->name);
-      found_ = NonFiniteValue{graph_.name(value), op, i, x, producer > loss_};
-      return true;
+      if (!std::isfinite(x)) return found(value, i, x);
+      largest = std::max(largest, std::fabs(x));
+    }
+    // Graph inputs come from elsewhere: a large one is not a sign of anything growing here.
+    if (graph_.producer(value) >= 0 && largest > largest_) {
+      largest_ = largest;
+      largest_value_ = graph_.name(value);
     }
     return false;
   }
@@ -35,10 +38,20 @@ class Search {
   const std::optional<NonFiniteValue>& found() const { return found_; }
 
  private:
+  bool found(Value value, int64_t element, double x) {
+    const int32_t producer = graph_.producer(value);
+    const std::string op =
+        producer < 0 ? "input" : std::string(graph_.nodes()[static_cast<size_t>(producer)].op->name);
+    found_ = NonFiniteValue{graph_.name(value), op, element, x, producer > loss_, largest_, largest_value_};
+    return true;
+  }
+
   const Graph& graph_;
   Backend& backend_;
   int32_t loss_;
   std::vector<char> host_;
+  double largest_ = 0;
+  std::string largest_value_;
   std::optional<NonFiniteValue> found_;
 };
 
@@ -48,8 +61,7 @@ std::optional<NonFiniteValue> first_non_finite(Executable& executable, Backend& 
   Search search(executable, backend);
   const Graph& graph = executable.graph();
   for (const GraphInput& input : graph.inputs()) {
-    if (input.role == Role::kGrad || input.role == Role::kStatistic)
-      continue;  // written by the graph, or used as scratch
+    if (input.role == Role::kGrad) continue;  // written by the graph, or used as scratch
     if (search.bad(input.value, executable.address_of(input.value))) return search.found();
   }
   executable.run_watched([&](const Node& node) {

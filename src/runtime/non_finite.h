@@ -13,6 +13,8 @@ struct NonFiniteValue {
   int64_t element = 0;  // the first bad element
   double found = 0;     // inf, -inf or nan
   bool in_backward = false;
+  double largest = 0;  // the largest finite magnitude that was made before it, and in which value
+  std::string largest_value;
 };
 
 // Checks the bound inputs, then runs the plan step by step and looks at every floating result. Returns the

@@ -21,7 +21,7 @@ std::string plural(int64_t count, std::string_view word) {
 
 // A window that a checkpoint holds. Values that are not finite would make every later median meaningless.
 std::deque<double> window_of(const nlohmann::json& state, const char* name) {
-  const auto values = state.at(name).get<std::deque<double>>();
+  auto values = state.at(name).get<std::deque<double>>();
   if (!std::all_of(values.begin(), values.end(), [](double x) { return std::isfinite(x); }))
     throw UserError("guard state: {} holds a value that is not finite", name);
   return values;
