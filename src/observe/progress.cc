@@ -1,10 +1,9 @@
 #include "observe/progress.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <ostream>
+
+#include "observe/terminal.h"
 
 namespace lockstep {
 namespace {
@@ -15,18 +14,12 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-int terminal_width(int file_descriptor) {
-  winsize size{};
-  const bool known = ioctl(file_descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : kUsualWidth;
-}
-
 }  // namespace
 
 ProgressOptions progress_options_for(int file_descriptor, int64_t total_steps) {
   ProgressOptions options;
   options.total_steps = total_steps;
-  options.terminal = isatty(file_descriptor) == 1;
+  options.terminal = is_terminal(file_descriptor);
   options.width = [file_descriptor] { return terminal_width(file_descriptor); };
   return options;
 }

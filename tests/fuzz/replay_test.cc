@@ -8,6 +8,7 @@
 #include "fuzz/csv.h"
 #include "fuzz/graph_text.h"
 #include "fuzz/job.h"
+#include "fuzz/run_files.h"
 #include "fuzz/safetensors.h"
 
 namespace lockstep::testing {
@@ -32,6 +33,8 @@ void replay(const std::string& corpus, Check check) {
 TEST(FuzzCorpus, EveryTextIsATableOrAUserError) { replay("csv", check_csv_table); }
 TEST(FuzzCorpus, EveryTextIsAGraphOrAUserError) { replay("graph_text", check_graph_text); }
 TEST(FuzzCorpus, EveryTextIsAJobOrAUserError) { replay("job", check_job); }
+TEST(FuzzCorpus, EveryTextIsMetricsOrAUserError) { replay("metrics", check_metrics); }
+TEST(FuzzCorpus, EveryTextIsASummaryOrAUserError) { replay("summary", check_summary); }
 TEST(FuzzCorpus, EveryFileIsTensorsOrAUserError) { replay("safetensors", check_safetensors); }
 
 }  // namespace

@@ -1,0 +1,126 @@
+#include "observe/run_facts.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "base/number_text.h"
+#include "observe/progress_text.h"
+
+namespace lockstep {
+namespace {
+
+class Facts {
+ public:
+  void text(const char* name, const std::string& value, Fact::Kind kind = Fact::Kind::kText) {
+    if (!value.empty()) list_.push_back({name, printable(value), kind});
+  }
+  void whole(const char* name, int64_t value) {
+    if (value != 0) text(name, fmt::format("{}", value));
+  }
+  void amount(const char* name, double value, const std::string& shown) {
+    if (value != 0) list_.push_back({name, shown, Fact::Kind::kAmount, value});
+  }
+
+  std::vector<Fact> take() { return std::move(list_); }
+
+ private:
+  std::vector<Fact> list_;
+};
+
+std::string batch_text(const RunSummary& summary) {
+  if (summary.global_batch == 0) return "";
+  if (summary.microbatches == 0) return fmt::format("{}", summary.global_batch);
+  return fmt::format("{} in {} microbatches, {} leaves", summary.global_batch, summary.microbatches,
+                     summary.leaves);
+}
+
+std::string workers_text(const RunSummary& summary) {
+  return summary.workers == 0 ? ""
+                              : fmt::format("{} of {} threads", summary.workers, summary.threads_per_worker);
+}
+
+void add_result(Facts& facts, const RunSummary& summary) {
+  facts.text("status", summary.status);
+  facts.text("reason", summary.error);
+  facts.text("started", summary.started, Fact::Kind::kUncompared);
+  facts.text("ended", summary.ended, Fact::Kind::kUncompared);
+  facts.whole("steps", summary.steps);
+  facts.amount("final loss", summary.final_loss, short_number(summary.final_loss, 6));
+  const std::optional<EvalRecord>& best = summary.best_eval ? summary.best_eval : summary.final_eval;
+  if (!best) return;
+  facts.whole("best at step", best->step);
+  facts.amount("held-out loss", best->loss, short_number(best->loss, 6));
+  const auto score = [&](const char* name, const std::optional<double>& value) {
+    if (value) facts.amount(name, *value, short_number(*value, 4));
+  };
+  score("perplexity", best->perplexity);
+  score("accuracy", best->accuracy);
+  score("auc", best->auc);
+  score("f1", best->f1 ? best->f1 : best->best_f1);
+}
+
+void add_settings(Facts& facts, const RunSummary& summary) {
+  facts.whole("parameters", summary.parameters);
+  facts.text("batch", batch_text(summary));
+  facts.amount("peak lr", summary.peak_lr, short_number(summary.peak_lr, 6));
+  facts.text("workers", workers_text(summary));
+}
+
+void add_speed(Facts& facts, const RunSummary& summary) {
+  facts.amount("samples/s", summary.samples_per_second, rate_text(summary.samples_per_second));
+  facts.amount("tokens/s", summary.tokens_per_second, rate_text(summary.tokens_per_second));
+  const auto milliseconds = [&](const char* name, double value) {
+    facts.amount(name, value, short_number(value) + " ms");
+  };
+  milliseconds("step p50", summary.step_time_ms.p50);
+  milliseconds("step p95", summary.step_time_ms.p95);
+  milliseconds("first step after", 1e3 * summary.time_to_first_step_s);
+  const auto share = [&](const char* name, double value) {
+    if (value != 0) facts.text(name, fmt::format("{:.1f} %", 100 * value), Fact::Kind::kUncompared);
+  };
+  share("compute", summary.breakdown.compute);
+  share("exposed comm", summary.breakdown.exposed_comm);
+  share("input wait", summary.breakdown.input_wait);
+  share("optimizer", summary.breakdown.optimizer);
+  share("other", summary.breakdown.other);
+}
+
+void add_resources(Facts& facts, const RunSummary& summary) {
+  const auto bytes = [&](const char* name, int64_t value) {
+    facts.amount(name, static_cast<double>(value), bytes_text(value));
+  };
+  bytes("peak memory", summary.peak_memory_bytes);
+  bytes("planned memory", summary.planned_memory_bytes);
+  bytes("network", summary.network_bytes);
+  facts.whole("skipped steps", summary.skipped_steps);
+  facts.whole("restarts", summary.restarts);
+  facts.text("weights", summary.weights_sha256);
+  facts.text("identity", summary.identity_sha256);
+}
+
+}  // namespace
+
+std::vector<Fact> run_facts(const RunView& run) {
+  Facts facts;
+  add_result(facts, run.summary);
+  add_settings(facts, run.summary);
+  add_speed(facts, run.summary);
+  add_resources(facts, run.summary);
+  return facts.take();
+}
+
+std::string bytes_text(int64_t bytes) {
+  constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  auto amount = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (std::abs(amount) >= 1023.5 && unit + 1 < kUnits.size()) {
+    amount /= 1024;
+    ++unit;
+  }
+  // Four digits, so that 1023 MiB is not 1.02e3.
+  return fmt::format("{} {}", short_number(amount, amount >= 999.5 ? 4 : 3), kUnits[unit]);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,13 @@
+// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
+//   fuzz_run_files -max_len=4096 NEW_CORPUS tests/fuzz/corpus/metrics tests/fuzz/corpus/summary
+#include <cstddef>
+#include <cstdint>
+
+#include "fuzz/run_files.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  lockstep::testing::check_metrics(text);
+  lockstep::testing::check_summary(text);
+  return 0;
+}
