@@ -1,0 +1,146 @@
+#include "comm/group.h"
+
+#include <utility>
+
+#include "base/error.h"
+#include "comm/runner.h"
+
+namespace lockstep {
+namespace {
+
+std::byte* bytes_at(void* memory) { return static_cast<std::byte*>(memory); }
+
+Collective sum_of(CollectiveKind kind, const Reduction& reduction, const Group& group) {
+  const bool canonical = reduction.order == SumOrder::kCanonical;
+  const size_t expected = canonical ? group.split().partials(group.rank()).size() : 1;
+  LOCKSTEP_CHECK(reduction.partials.size() == expected, "{} partial sums instead of {} ({})",
+                 reduction.partials.size(), expected, group.split().text());
+  Collective collective;
+  collective.kind = kind;
+  collective.type = reduction.type;
+  collective.order = reduction.order;
+  collective.count = reduction.count;
+  collective.element = size_of(reduction.type);
+  for (void* partial : reduction.partials) collective.buffers.push_back(bytes_at(partial));
+  collective.label = reduction.label;
+  return collective;
+}
+
+Collective gather_of(const Gather& gather) {
+  Collective collective;
+  collective.kind = CollectiveKind::kAllGather;
+  collective.count = gather.count;
+  collective.element = gather.element_bytes;
+  collective.buffers = {bytes_at(gather.data)};
+  collective.label = gather.label;
+  return collective;
+}
+
+Collective broadcast_of(std::span<std::byte> data, int root, const std::string& label, const Group& group) {
+  LOCKSTEP_CHECK(root >= 0 && root < group.size(), "root {} of {} ranks", root, group.size());
+  Collective collective;
+  collective.kind = CollectiveKind::kBroadcast;
+  collective.count = static_cast<int64_t>(data.size());
+  collective.root = root;
+  collective.buffers = {data.data()};
+  collective.label = label;
+  return collective;
+}
+
+Collective exchange_of(std::span<const std::byte> send, std::span<std::byte> receive,
+                       const std::string& label, const Group& group) {
+  LOCKSTEP_CHECK(send.size() == receive.size() && send.size() % static_cast<size_t>(group.size()) == 0,
+                 "{} bytes to send, {} to receive, {} ranks", send.size(), receive.size(), group.size());
+  Collective collective;
+  collective.kind = CollectiveKind::kAllToAll;
+  collective.count = static_cast<int64_t>(send.size()) / group.size();
+  collective.buffers = {const_cast<std::byte*>(send.data())};
+  collective.result = receive.data();
+  collective.label = label;
+  return collective;
+}
+
+Collective barrier_of(const std::string& label) {
+  Collective collective;
+  collective.kind = CollectiveKind::kBarrier;
+  collective.label = label;
+  return collective;
+}
+
+}  // namespace
+
+// ---- shared buffers ----
+
+SharedBuffer::SharedBuffer(std::shared_ptr<Transport> transport, int64_t bytes)
+    : transport_(std::move(transport)), data_(transport_->allocate(bytes)), bytes_(bytes) {}
+
+SharedBuffer::SharedBuffer(SharedBuffer&& other) noexcept
+    : transport_(std::move(other.transport_)),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+SharedBuffer& SharedBuffer::operator=(SharedBuffer&& other) noexcept {
+  std::swap(transport_, other.transport_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+SharedBuffer::~SharedBuffer() {
+  if (data_ != nullptr) transport_->release(data_);
+}
+
+// ---- the group ----
+
+Group::Group(std::unique_ptr<Transport> transport, const LeafSplit& split)
+    : runner_(std::make_unique<Runner>(std::move(transport), split)) {}
+Group::~Group() = default;
+
+int Group::rank() const { return runner_->transport()->rank(); }
+int Group::size() const { return runner_->transport()->size(); }
+const LeafSplit& Group::split() const { return runner_->split(); }
+SharedBuffer Group::allocate(int64_t bytes) { return {runner_->transport(), bytes}; }
+std::string Group::last_did(int rank) const { return runner_->transport()->last_did(rank); }
+
+void Group::all_reduce(const Reduction& reduction) {
+  runner_->run(sum_of(CollectiveKind::kAllReduce, reduction, *this));
+}
+void Group::reduce_scatter(const Reduction& reduction) {
+  runner_->run(sum_of(CollectiveKind::kReduceScatter, reduction, *this));
+}
+void Group::all_gather(const Gather& gather) { runner_->run(gather_of(gather)); }
+void Group::broadcast(std::span<std::byte> data, int root, const std::string& label) {
+  runner_->run(broadcast_of(data, root, label, *this));
+}
+void Group::all_to_all(std::span<const std::byte> send, std::span<std::byte> receive,
+                       const std::string& label) {
+  runner_->run(exchange_of(send, receive, label, *this));
+}
+void Group::barrier(const std::string& label) { runner_->run(barrier_of(label)); }
+void Group::send(int peer, std::span<const std::byte> data) { wait(start_send(peer, data)); }
+void Group::receive(int peer, std::span<std::byte> data) { wait(start_receive(peer, data)); }
+
+Group::Ticket Group::start_all_reduce(const Reduction& reduction) {
+  return runner_->start(sum_of(CollectiveKind::kAllReduce, reduction, *this));
+}
+Group::Ticket Group::start_reduce_scatter(const Reduction& reduction) {
+  return runner_->start(sum_of(CollectiveKind::kReduceScatter, reduction, *this));
+}
+Group::Ticket Group::start_all_gather(const Gather& gather) { return runner_->start(gather_of(gather)); }
+Group::Ticket Group::start_broadcast(std::span<std::byte> data, int root, const std::string& label) {
+  return runner_->start(broadcast_of(data, root, label, *this));
+}
+Group::Ticket Group::start_all_to_all(std::span<const std::byte> send, std::span<std::byte> receive,
+                                      const std::string& label) {
+  return runner_->start(exchange_of(send, receive, label, *this));
+}
+Group::Ticket Group::start_send(int peer, std::span<const std::byte> data) {
+  return runner_->start_send(peer, data);
+}
+Group::Ticket Group::start_receive(int peer, std::span<std::byte> data) {
+  return runner_->start_receive(peer, data);
+}
+bool Group::is_done(const Ticket& ticket) const { return runner_->is_done(ticket); }
+void Group::wait(const Ticket& ticket) { runner_->wait(ticket); }
+
+}  // namespace lockstep

@@ -1,0 +1,77 @@
+// Waiting for peers: spins briefly, then sleeps until somebody rings, and looks around while it waits.
+//
+// A sleeping rank wakes ten times a second to see whether a peer has died, failed or left. After `stall` it
+// logs who waits for whom; after `deadline` it gives up with that verdict. Nothing here changes a bit of any
+// result.
+#pragma once
+#include <immintrin.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "comm/peer_error.h"
+#include "comm/shm/members.h"
+#include "comm/transport.h"
+
+namespace lockstep::shm {
+
+class Watch {
+ public:
+  Watch(const Members& members, WaitLimits limits);
+
+  // Returns once ready() holds, which something that `peer` does will make true. operation() is the text of
+  // what is waited in. Throws PeerError.
+  template <typename Ready, typename Operation>
+  void until(const Ready& ready, int peer, const Operation& operation) const {
+    for (int spin = 0; spin < spins_; ++spin) {
+      if (ready()) return;
+      _mm_pause();
+    }
+    Waiting waiting{peer, steady_now_ns(), limits_.stall};
+    while (!ready()) {
+      sleep_unless(ready);
+      const auto trouble = look_around(waiting, operation);
+      // A peer may have done its part and left between the two looks.
+      if (trouble && !ready()) throw PeerError(*trouble);
+    }
+  }
+
+  // To be called after something has changed that a peer may wait for.
+  void ring(int peer) const;
+  void ring_all() const;
+
+  // What a rank was last seen doing, as a clause.
+  std::string last_did(int rank) const;
+
+ private:
+  struct Waiting {
+    int peer;
+    int64_t start_ns;
+    std::chrono::milliseconds next_report;
+  };
+  template <typename Ready>
+  void sleep_unless(const Ready& ready) const {
+    SegmentHeader& own = members_.own().header();
+    const uint32_t seen = own.bell.load();
+    own.sleepers.fetch_add(1);
+    // Either this sees the change, or the one who made it sees the sleeper.
+    if (!ready()) sleep_on(own.bell, seen);
+    own.sleepers.fetch_sub(1);
+  }
+  static void sleep_on(std::atomic<uint32_t>& word, uint32_t seen);
+  std::optional<PeerError> look_around(Waiting& waiting, const std::function<std::string()>& operation) const;
+  std::optional<PeerError> broken_group(const std::function<std::string()>& operation) const;
+  bool is_dead(int rank) const;
+  Condition condition(int rank) const;
+  // From a rank along "waits for" to one that waits for nobody: the one that everybody waits for.
+  int end_of_chain(int rank) const;
+  // What every rank from `rank` to the end of the chain does.
+  std::string chain_text(int rank) const;
+
+  const Members& members_;
+  WaitLimits limits_;
+  int spins_;
+};
+
+}  // namespace lockstep::shm

@@ -1,0 +1,29 @@
+// Loops of the reduction over plain pointers, compiled once per instruction set. Sums are element by element,
+// so every set gives the same bits. `into` may be one of the operands, but no other overlap is allowed.
+#pragma once
+#include <cstdint>
+
+namespace lockstep::comm {
+
+struct SumLoops {
+  void (*add2_f32)(float* into, const float* a, const float* b, int64_t n);  // a + b
+  void (*add4_f32)(float* into, const float* a, const float* b, const float* c, const float* d,
+                   int64_t n);  // (a + b) + (c + d)
+  void (*add2_f64)(double* into, const double* a, const double* b, int64_t n);
+  void (*add2_i64)(int64_t* into, const int64_t* a, const int64_t* b, int64_t n);
+  // Copies past the caches: what another rank reads next is not in ours anyway, and the line that is
+  // overwritten need not be read first. An sfence must follow before anybody is told.
+  void (*stream)(void* into, const void* from, int64_t bytes);
+};
+
+namespace avx2 {
+extern const SumLoops sum_loops;
+}
+namespace avx512 {
+extern const SumLoops sum_loops;
+}
+
+// Those of the widest instruction set that this processor has.
+const SumLoops& sum_loops();
+
+}  // namespace lockstep::comm

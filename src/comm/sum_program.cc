@@ -1,0 +1,146 @@
+#include "comm/sum_program.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "base/error.h"
+#include "comm/leaf_stack.h"
+#include "comm/simd/sum_loops.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kBlockBytes = 4096;
+constexpr size_t kLine = 64;
+
+struct Node {
+  int64_t left = -1;  // -1: a source
+  int64_t right = -1;
+};
+
+// The expression that the tree over all partial sums is; its last node is the root.
+std::vector<Node> expression(const LeafSplit& split) {
+  std::vector<Node> nodes(static_cast<size_t>(split.total_partials()));
+  std::vector<int64_t> slots;  // node held by each slot of the stack
+  LeafStack stack(split.leaves());
+  int64_t source = 0;
+  for (int rank = 0; rank < split.ranks(); ++rank)
+    for (const LeafRange& subtree : split.partials(rank)) {
+      slots.push_back(source++);
+      stack.push(subtree, [&](int64_t into, int64_t from) {
+        nodes.push_back({slots[static_cast<size_t>(into)], slots[static_cast<size_t>(from)]});
+        slots.pop_back();
+        slots.back() = static_cast<int64_t>(nodes.size()) - 1;
+      });
+    }
+  LOCKSTEP_CHECK(slots.size() == 1, "{} subtrees are left of {}", slots.size(), split.text());
+  return nodes;
+}
+
+// Aligned to a line, so that loops on scratch never straddle one.
+std::unique_ptr<std::byte[], void (*)(void*)> make_scratch(int64_t blocks) {
+  auto* memory = static_cast<std::byte*>(
+      std::aligned_alloc(kLine, static_cast<size_t>(std::max<int64_t>(blocks, 1) * kBlockBytes)));
+  LOCKSTEP_CHECK(memory != nullptr, "no memory for {} scratch blocks", blocks);
+  return {memory, std::free};
+}
+
+template <typename T>
+const T* as(const std::byte* bytes) {
+  return reinterpret_cast<const T*>(bytes);
+}
+template <typename T>
+T* as(std::byte* bytes) {
+  return reinterpret_cast<T*>(bytes);
+}
+
+}  // namespace
+
+SumProgram::SumProgram(const LeafSplit& split)
+    : sources_(split.total_partials()), widest_(split.max_partials()) {
+  const std::vector<Node> nodes = expression(split);
+  const auto is_source = [&](int64_t node) { return nodes[static_cast<size_t>(node)].left < 0; };
+
+  // Depth first: the scratch in use at any time is a stack, and its blocks are few enough for the L1 cache.
+  const auto emit = [&](const auto& self, int64_t node, int64_t free_block) -> int64_t {
+    if (is_source(node)) return node;
+    const Node& sum = nodes[static_cast<size_t>(node)];
+    Step step{sources_ + free_block, {}};
+    int64_t next = free_block;
+    const auto operand = [&](int64_t child) {
+      const int64_t value = self(self, child, next);
+      if (value >= sources_) ++next;
+      step.operands.push_back(value);
+    };
+    const bool both_inner = !is_source(sum.left) && !is_source(sum.right);
+    for (const int64_t child : {sum.left, sum.right}) {
+      if (!both_inner) {
+        operand(child);
+        continue;
+      }
+      operand(nodes[static_cast<size_t>(child)].left);
+      operand(nodes[static_cast<size_t>(child)].right);
+    }
+    scratch_blocks_ = std::max({scratch_blocks_, next, free_block + 1});
+    steps_.push_back(std::move(step));
+    return sources_ + free_block;
+  };
+  emit(emit, static_cast<int64_t>(nodes.size()) - 1, 0);
+}
+
+void SumProgram::run(SumType type, std::span<const std::byte* const> sources,
+                     std::span<std::byte* const> outputs, int64_t count, bool streaming) const {
+  LOCKSTEP_CHECK(static_cast<int64_t>(sources.size()) == sources_, "{} sources instead of {}", sources.size(),
+                 sources_);
+  const auto scratch = make_scratch(scratch_blocks_);
+  const int64_t width = size_of(type);
+  std::vector<const std::byte*> operands(sources.begin(), sources.end());
+  for (int64_t i = 0; i < scratch_blocks_; ++i) operands.push_back(scratch.get() + i * kBlockBytes);
+
+  for (int64_t done = 0; done < count * width; done += kBlockBytes) {
+    const int64_t bytes = std::min(kBlockBytes, count * width - done);
+    for (size_t i = 0; i < sources.size(); ++i) operands[i] = sources[i] + done;
+    run_block(type, operands, scratch.get(), bytes / width);
+    const std::byte* root = steps_.empty() ? operands[0] : scratch.get();
+    for (std::byte* output : outputs) {
+      if (output + done == root) continue;
+      if (streaming)
+        comm::sum_loops().stream(output + done, root, bytes);
+      else
+        std::memcpy(output + done, root, static_cast<size_t>(bytes));
+    }
+  }
+  // Streamed stores are ordered by nothing else: whoever is told next must find them.
+  if (streaming) _mm_sfence();
+}
+
+void SumProgram::run_block(SumType type, std::span<const std::byte* const> operands, std::byte* scratch,
+                           int64_t elements) const {
+  const comm::SumLoops& loops = comm::sum_loops();
+  for (const Step& step : steps_) {
+    std::byte* into = scratch + (step.into - sources_) * kBlockBytes;
+    const auto operand = [&](size_t i) { return operands[static_cast<size_t>(step.operands[i])]; };
+    const auto add = [&]<typename T>(auto add2, T*) {
+      // The right pair first: `into` may be the scratch block that holds one of them.
+      alignas(kLine) std::byte right[kBlockBytes];
+      if (step.operands.size() == 4) add2(as<T>(right), as<T>(operand(2)), as<T>(operand(3)), elements);
+      add2(as<T>(into), as<T>(operand(0)), as<T>(operand(1)), elements);
+      if (step.operands.size() == 4) add2(as<T>(into), as<T>(into), as<T>(right), elements);
+    };
+    if (type == SumType::kF64)
+      add(loops.add2_f64, static_cast<double*>(nullptr));
+    else if (type == SumType::kI64)
+      add(loops.add2_i64, static_cast<int64_t*>(nullptr));
+    else if (step.operands.size() == 4)
+      loops.add4_f32(as<float>(into), as<float>(operand(0)), as<float>(operand(1)), as<float>(operand(2)),
+                     as<float>(operand(3)), elements);
+    else
+      loops.add2_f32(as<float>(into), as<float>(operand(0)), as<float>(operand(1)), elements);
+  }
+}
+
+}  // namespace lockstep

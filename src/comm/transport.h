@@ -1,0 +1,60 @@
+// Moves bytes between the ranks of a group, in the way its medium does best.
+//
+// A transport runs one collective at a time, to its end, on the thread that asks. Group (comm/group.h) gives
+// it order, numbers and a thread of its own. Every wait in here has a deadline; what goes wrong with a peer
+// is a PeerError that names the operation, the peer and what it last did.
+#pragma once
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "comm/collective.h"
+#include "comm/ledger.h"
+#include "comm/sum_program.h"
+
+namespace lockstep {
+
+struct WaitLimits {
+  std::chrono::milliseconds stall{5000};      // then a message says who waits for whom
+  std::chrono::milliseconds deadline{60000};  // then the wait fails
+};
+
+// A message under way between two ranks.
+class Message {
+ public:
+  virtual ~Message() = default;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::string_view name() const = 0;
+
+  // Memory that peers can reach without a copy in between. Any other memory may be given to a collective too,
+  // at the price of a copy; but then by all ranks alike.
+  virtual std::byte* allocate(int64_t bytes) = 0;
+  virtual void release(std::byte* memory) noexcept = 0;
+
+  // `program` completes the tree of a reduction.
+  virtual void run(const Collective& collective, const SumProgram& program) = 0;
+
+  // Messages between two ranks arrive in the order in which they were started; both sides name the same size.
+  // The memory must stay as it is until the wait for the message is over.
+  virtual std::unique_ptr<Message> start_send(int peer, std::span<const std::byte> data) = 0;
+  virtual std::unique_ptr<Message> start_receive(int peer, std::span<std::byte> data) = 0;
+  virtual void wait(Message& message) = 0;
+
+  // Tells the peers that this rank has given up, and why, so that nobody has to wait for the deadline. Waits
+  // of this rank end too.
+  virtual void fail(int culprit, std::string_view verdict) noexcept = 0;
+  // Where this rank's collectives are written down for the peers to read.
+  virtual Ledger& ledger() = 0;
+  // What a rank was last seen doing, as a clause.
+  virtual std::string last_did(int rank) const = 0;
+};
+
+}  // namespace lockstep
