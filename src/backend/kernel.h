@@ -1,6 +1,7 @@
 // Kernel: one node made ready to run on a device: shapes, partition and constants are fixed, only addresses
 // are open.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -17,11 +18,25 @@ struct KernelArgs {
   void* workspace = nullptr;       // workspace_bytes() bytes, contents undefined
 };
 
+// Host memory that kernels hold for as long as they exist, beside what the plan gives them.
+struct KernelMemory {
+  int64_t own = 0;     // tables, descriptions, generated code
+  int64_t shared = 0;  // of a library beneath, held once for all kernels: the largest counts
+
+  int64_t bytes() const { return own + shared; }
+  KernelMemory& operator+=(const KernelMemory& other) {
+    own += other.own;
+    shared = std::max(shared, other.shared);
+    return *this;
+  }
+};
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(const KernelArgs& args) = 0;
   virtual int64_t workspace_bytes() const { return 0; }
+  virtual KernelMemory memory() const { return {}; }
 };
 
 struct Refusal {

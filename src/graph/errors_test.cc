@@ -25,7 +25,11 @@ const BadText kBadTexts[] = {
     {"graph g(x: f32[2]) { a = tuned(x) {label=\"open\n\"}  return a }", "not closed on its line"},
     // Inputs.
     {"graph g(x: f64[2]) { return x }", "unknown element type f64"},
-    {"graph g(x: f32[2] @weight) { return x }", "unknown role weight; use input, param, grad or state"},
+    {"graph g(x: f32[2] @weight) { return x }",
+     "unknown role weight; use input, param, grad, state or statistic"},
+    {"graph g(x: f32[2] @statistic) { return x }",
+     "x is a statistic: it must be f32 and written by the graph"},
+    {"graph g(x: i32[2] @statistic) { return x <- x }", "x is a statistic: it must be f32"},
     {"graph g(x: f32[2], x: f32[2]) { return x }", "two inputs are named x"},
     {"graph g(x: f32[-1]) { return x }", "cannot be negative"},
     {"graph g(x: f32[2.5]) { return x }", "'2.5' is not a 64-bit integer"},

@@ -68,7 +68,7 @@ Attributes checked_attributes(const OpDef& op, const Attributes& given, const Wh
 }  // namespace
 
 std::string_view name_of(Role role) {
-  constexpr std::array<std::string_view, 4> kNames = {"input", "param", "grad", "state"};
+  constexpr std::array<std::string_view, 5> kNames = {"input", "param", "grad", "state", "statistic"};
   return kNames[static_cast<size_t>(role)];
 }
 

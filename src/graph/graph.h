@@ -35,7 +35,13 @@ struct Node {
 };
 
 // What a graph input is for; decides its memory category and who owns its buffer.
-enum class Role : uint8_t { kInput, kParam, kGrad, kState };
+enum class Role : uint8_t {
+  kInput,
+  kParam,
+  kGrad,       // receives the gradient of a parameter, or is added to
+  kState,      // kept from run to run
+  kStatistic,  // receives a statistic of the microbatch, which is summed over microbatches as gradients are
+};
 std::string_view name_of(Role role);
 
 struct GraphInput {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/error.h"
 #include "graph/attribute_parser.h"
 #include "graph/lexer.h"
@@ -32,6 +34,7 @@ class Parser {
     }
     lexer_.expect("}");
     if (lexer_.peek().kind != Token::Kind::kEnd) lexer_.fail("text after the end of the graph");
+    check_statistics(graph);
     return graph;
   }
 
@@ -46,12 +49,14 @@ class Parser {
       const Token at = lexer_.peek();
       const std::string wanted = lexer_.expect_name("a role");
       bool known = false;
-      for (const Role candidate : {Role::kInput, Role::kParam, Role::kGrad, Role::kState}) {
+      for (const Role candidate : {Role::kInput, Role::kParam, Role::kGrad, Role::kState, Role::kStatistic}) {
         if (name_of(candidate) != wanted) continue;
         role = candidate;
         known = true;
       }
-      if (!known) lexer_.fail_at(at, fmt::format("unknown role {}; use input, param, grad or state", wanted));
+      if (!known)
+        lexer_.fail_at(at,
+                       fmt::format("unknown role {}; use input, param, grad, state or statistic", wanted));
     }
     guarded(start, [&] { graph.add_input(name, type, role); });
   }
@@ -149,6 +154,18 @@ class Parser {
     for (const GraphOutput& output : graph.outputs())
       if (output.target == target)
         lexer_.fail_at(start, fmt::format("{} is written twice", graph.name(target)));
+  }
+
+  void check_statistics(const Graph& graph) const {
+    for (const GraphInput& input : graph.inputs()) {
+      if (input.role != Role::kStatistic) continue;
+      const bool written =
+          std::any_of(graph.outputs().begin(), graph.outputs().end(),
+                      [&](const GraphOutput& output) { return output.target == input.value; });
+      if (!written || graph.type(input.value).dtype != DType::kF32)
+        lexer_.fail(fmt::format("{} is a statistic: it must be f32 and written by the graph",
+                                graph.name(input.value)));
+    }
   }
 
   // Runs something that may throw a UserError about the graph and adds the place in the text to its message.

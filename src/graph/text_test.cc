@@ -18,12 +18,12 @@ std::string round_trip(std::string_view text) { return to_text(parse_graph(text,
 
 TEST(GraphText, PrintsAsWritten) {
   const char* text =
-      "graph g(x: f32[2,3] @param, y: bf16[] @grad, z: i64[0,5] @state) {\n"
+      "graph g(x: f32[2,3] @param, y: bf16[] @grad, z: i64[0,5] @state, s: f32[2,3] @statistic) {\n"
       "  a, b = twice(x)\n"
       "  c = join(a, b, x)\n"
       "  d = tuned(c) {flag=true, count=-3, rate=0.5, label=\"a \\\"b\\\" \\\\ \\n\", dtype=bf16, "
       "axes=[1,-2], weights=[1.0,inf]}\n"
-      "  return c, x <- d\n"
+      "  return c, x <- d, s <- x\n"
       "}\n";
   EXPECT_EQ(round_trip(text), text);
 }

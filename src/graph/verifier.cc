@@ -92,6 +92,9 @@ void verify(const Graph& graph, Stage stage) {
                    graph.name(output.target));
     LOCKSTEP_CHECK(written.insert(output.target.id).second, "{} is written twice", graph.name(output.target));
   }
+  for (const GraphInput& input : graph.inputs())
+    LOCKSTEP_CHECK(input.role != Role::kStatistic || written.contains(input.value.id),
+                   "statistic {} is not written", graph.name(input.value));
 }
 
 }  // namespace lockstep

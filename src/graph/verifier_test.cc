@@ -47,5 +47,13 @@ TEST(Verifier, AnInputIsWrittenOnceAndWithItsOwnType) {
   EXPECT_NE(complaint(other).find("y is written with another type"), std::string::npos);
 }
 
+TEST(Verifier, StatisticsAreWritten) {
+  Graph graph = parse_graph("graph g(x: f32[2]) { a = tuned(x)  return a }", toy_ops());
+  const Value statistic = graph.add_input("s", {DType::kF32, {2}}, Role::kStatistic);
+  EXPECT_NE(complaint(graph).find("statistic s is not written"), std::string::npos);
+  graph.add_update(statistic, graph.find("a"));
+  EXPECT_EQ(complaint(graph), "");
+}
+
 }  // namespace
 }  // namespace lockstep::testing

@@ -25,6 +25,14 @@ struct ParamInit {
   bool decay = false;
 };
 
+// A number per channel that training averages over steps for the evaluation to use, such as the mean of a
+// batch norm. The training graph writes it for its microbatch into a @statistic input of this name; the
+// evaluation graph reads the average from a @state input.
+struct StatisticInit {
+  std::string name;
+  float start = 0;
+};
+
 // What a model answers, and with it which metrics an evaluation has.
 enum class Task : uint8_t {
   kNextToken,  // predictions i32[B*T] for targets i32[B,T]
@@ -41,6 +49,9 @@ struct Model {
   // normal.
   std::vector<std::pair<std::string, int64_t>> integer_inputs;
   Task task = Task::kClassify;
+  std::vector<StatisticInit> statistics = {};
+  // How far a step moves the averages towards its own statistics.
+  double statistics_momentum = 0.1;
 };
 
 // Fills elements [first, first + values.size()) of a parameter; a function of (seed, name, element) alone.

@@ -44,6 +44,30 @@ Value ModelBuilder::layer_norm(const std::string& name, Value x, double epsilon)
   return op("layer_norm", {x, weight, bias}, {{"epsilon", epsilon}});
 }
 
+Value ModelBuilder::statistic(const std::string& name, const Shape& shape, float start, bool training) {
+  model_.statistics.push_back({name, start});
+  return graph().add_input(name, {DType::kF32, shape}, training ? Role::kStatistic : Role::kState);
+}
+
+Value ModelBuilder::batch_norm(const std::string& name, Value x, double epsilon, bool training) {
+  const Shape channels{shape(x)[-1]};
+  const Value weight = ones(name + ".weight", channels);
+  const Value bias = zeros(name + ".bias", channels);
+  const Value mean = statistic(name + ".running_mean", channels, 0, training);
+  const Value variance = statistic(name + ".running_var", channels, 1, training);
+  const Attributes attributes{{"epsilon", epsilon}, {"training", training}};
+  if (!training) return op("batch_norm", {x, weight, bias, mean, variance}, attributes);
+  const auto results = op_all("batch_norm", {x, weight, bias}, attributes);
+  statistics_.emplace_back(mean, results[1]);
+  statistics_.emplace_back(variance, results[3]);
+  return results[0];
+}
+
+void ModelBuilder::write_statistics() {
+  for (const auto& [input, value] : statistics_) graph().add_update(input, value);
+  statistics_.clear();
+}
+
 void ModelBuilder::classify(Value logits, Value labels, bool training) {
   const auto loss = op_all("cross_entropy", {logits, labels});
   graph().add_output(loss[0]);

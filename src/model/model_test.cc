@@ -54,7 +54,7 @@ TEST(EvaluationModel, Resnet) {
     const Model model = build_resnet({depth, 4, 64, 7, 4, false});
     const Model training = build_resnet({depth, 4, 64, 7, 4});
     expect_same_parameters(training, model);
-    EXPECT_EQ(inputs_of(training, Role::kState), inputs_of(model, Role::kState));
+    EXPECT_EQ(inputs_of(training, Role::kStatistic), inputs_of(model, Role::kState));
     EXPECT_EQ(answer_of(model), "i32[4]");
   }
 }

@@ -37,7 +37,7 @@ class Resnet {
     const Value weight = b_.uniform("fc.weight", {sizes_.classes, b_.shape(x)[-1]}, bound);
     const Value bias = b_.uniform("fc.bias", {sizes_.classes}, bound, false);
     b_.classify(b_.add(b_.matmul(pooled, weight, false, true), bias), labels, sizes_.training);
-    for (const auto& [target, value] : updates_) b_.graph().add_update(target, value);
+    b_.write_statistics();
   }
 
  private:
@@ -71,25 +71,11 @@ class Resnet {
                   {"padding", std::vector<int64_t>{pad, pad, pad, pad}}});
   }
 
-  Value norm(const std::string& name, Value x) {
-    const Shape channels{b_.shape(x)[-1]};
-    const Value weight = b_.ones(name + ".weight", channels);
-    const Value bias = b_.zeros(name + ".bias", channels);
-    const Value mean = b_.graph().add_input(name + ".running_mean", {DType::kF32, channels}, Role::kState);
-    const Value var = b_.graph().add_input(name + ".running_var", {DType::kF32, channels}, Role::kState);
-    const auto results = b_.op_all("batch_norm", {x, weight, bias, mean, var},
-                                   {{"epsilon", 1e-5}, {"momentum", 0.1}, {"training", sizes_.training}});
-    if (!sizes_.training) return results[0];
-    updates_.emplace_back(mean, results[3]);
-    updates_.emplace_back(var, results[4]);
-    return results[0];
-  }
-
+  Value norm(const std::string& name, Value x) { return b_.batch_norm(name, x, 1e-5, sizes_.training); }
   Value relu(Value x) { return b_.op("relu", {x}); }
 
   ResnetSizes sizes_;
   ModelBuilder b_;
-  std::vector<std::pair<Value, Value>> updates_;
 };
 
 }  // namespace

@@ -13,8 +13,8 @@ struct ResnetSizes {
   bool training = true;  // false: the graph to evaluate with
 };
 
-// Inputs: images f32[B,S,S,3], labels i32[B]; running statistics are @state inputs, which the training
-// graph updates.
+// Inputs: images f32[B,S,S,3], labels i32[B]; the training graph writes the statistics of its batch norms
+// (<norm>.running_mean, <norm>.running_var), the evaluation graph takes them.
 Model build_resnet(const ResnetSizes& sizes);
 
 }  // namespace lockstep

@@ -1,10 +1,10 @@
-// batch_norm(x, weight, bias, running_mean, running_var) {epsilon, momentum, training, relu}
-//   -> y, mean, rstd, new_running_mean, new_running_var.
+// batch_norm(x, weight, bias) {epsilon, training, relu} -> y, mean, rstd, variance.
+// batch_norm(x, weight, bias, running_mean, running_var) {training=false} -> y, mean, rstd.
 //
 // x is [..., C]; statistics are taken per channel over all other axes. Training normalises by the biased
-// variance of the batch and moves the running statistics towards it (towards the unbiased variance), as
-// PyTorch does; otherwise the running statistics normalise and pass through. The gradient flows through y
-// alone.
+// variance of the batch, as PyTorch does, and also gives the unbiased one: running statistics are moved once
+// per step by whoever has the statistics of all its microbatches (train/statistics.h). Otherwise the running
+// statistics normalise. The gradient flows through y alone.
 #include <cmath>
 
 #include "graph/op_def.h"
@@ -31,15 +31,19 @@ void check_channels(const InferContext& c, int x, int operand, bool parameter) {
 }
 
 std::vector<Type> infer(const InferContext& c) {
+  const bool training = c.attributes().flag("training");
+  if (c.count() != (training ? 3 : 5))
+    c.fail("training takes x, weight and bias; otherwise running mean and variance follow them");
   check_x(c, 0);
-  for (int operand = 1; operand < 5; ++operand) check_channels(c, 0, operand, operand < 3);
+  for (int operand = 1; operand < c.count(); ++operand) check_channels(c, 0, operand, operand < 3);
   c.require_same_type(2, 1);
-  const Type channels = c.type(3);
-  return {c.type(0), channels, channels, channels, channels};
+  const Type channels{DType::kF32, {c.shape(0)[-1]}};
+  if (training) return {c.type(0), channels, channels, channels};
+  return {c.type(0), channels, channels};
 }
 
 std::vector<Value> gradient(GradientContext& c) {
-  std::vector<Value> grads(5);
+  std::vector<Value> grads(c.node.inputs.size());
   if (!c.grad(0).valid()) return grads;
   const bool relu = c.attributes().flag("relu");
   std::vector<Value> operands{c.grad(0), c.in(0), c.in(1), c.out(1), c.out(2)};
@@ -55,18 +59,14 @@ void reference(const ReferenceContext& c) {
   const int64_t channels = x.shape()[-1];
   const int64_t rows = rows_of(x.shape());
   const auto count = static_cast<double>(rows);
-  const double momentum = c.attributes.number("momentum");
+  const bool training = c.attributes.flag("training");
   for (int64_t k = 0; k < channels; ++k) {
-    double mean = c.in(3)[k];
-    double variance = c.in(4)[k];
-    c.out(3)[k] = mean;
-    c.out(4)[k] = variance;
-    if (c.attributes.flag("training")) {
-      mean = variance = 0;
+    double mean = training ? 0.0 : c.in(3)[k];
+    double variance = training ? 0.0 : c.in(4)[k];
+    if (training) {
       for (int64_t r = 0; r < rows; ++r) mean += x[r * channels + k] / count;
       for (int64_t r = 0; r < rows; ++r) variance += std::pow(x[r * channels + k] - mean, 2.0) / count;
-      c.out(3)[k] += momentum * (mean - c.in(3)[k]);
-      c.out(4)[k] += momentum * (variance * count / (count - 1) - c.in(4)[k]);
+      c.out(3)[k] = variance * count / (count - 1);
     }
     const double rstd = 1.0 / std::sqrt(variance + c.attributes.number("epsilon"));
     c.out(1)[k] = mean;
@@ -138,16 +138,16 @@ OpDef batch_norm_op() {
   OpDef def{.name = "batch_norm",
             .summary = "channels to mean 0 and variance 1 over the batch, then times weight plus bias"};
   def.attributes = {{"epsilon", 1e-5, "added to the variance before the square root"},
-                    {"momentum", 0.1, "how far the running statistics move towards the batch's"},
                     {"training", true, "normalise by the batch's statistics instead of the running ones"},
                     {"relu", false, "then max(0, y), in the same sweep"}};
-  def.min_inputs = def.max_inputs = 5;
+  def.min_inputs = 3;
+  def.max_inputs = 5;
   def.infer = infer;
   def.gradient = gradient;
   def.reference = reference;
   def.sharding = sharding;
   def.cost = cost;
-  def.inplace = {{0, 0}, {3, 3}, {4, 4}};
+  def.inplace = {{0, 0}};
   return def;
 }
 

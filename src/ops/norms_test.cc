@@ -32,9 +32,15 @@ TEST(Norms, ParametersMustFitTheLastAxis) {
 
 TEST(Norms, BatchNormNeedsTwoValuesPerChannel) {
   const std::string inputs = "x: f32[1,8], w: f32[8], b: f32[8], m: f32[8], v: f32[8]";
-  expect_in(refusal(inputs, "y, a, r, c, d = batch_norm(x, w, b, m, v)"),
-            {"at least 2 values", "larger microbatch"});
-  EXPECT_EQ(refusal(inputs, "y, a, r, c, d = batch_norm(x, w, b, m, v) {training=false}"), "accepted");
+  expect_in(refusal(inputs, "y, a, r, s = batch_norm(x, w, b)"), {"at least 2 values", "larger microbatch"});
+  EXPECT_EQ(refusal(inputs, "y, a, r = batch_norm(x, w, b, m, v) {training=false}"), "accepted");
+}
+
+TEST(Norms, BatchNormTakesRunningStatisticsOnlyToEvaluate) {
+  const std::string inputs = "x: f32[4,8], w: f32[8], b: f32[8], m: f32[8], v: f32[8]";
+  for (const char* wrong :
+       {"y, a, r, s = batch_norm(x, w, b, m, v)", "y, a, r = batch_norm(x, w, b) {training=false}"})
+    expect_in(refusal(inputs, wrong), {"training takes x, weight and bias", "running mean and variance"});
 }
 
 TEST(Norms, GroupsDivideChannels) {

@@ -25,7 +25,12 @@ class Autodiff {
     gradient(loss) = Builder(graph()).constant_like(1.0, loss);
     for (auto n = static_cast<int64_t>(forward_.nodes().size()) - 1; n >= 0; --n) backward(n);
     const std::vector<Value> parameter_gradients = add_gradient_inputs();
+    const std::vector<GraphOutput> outputs = forward_outputs();
     Graph result = std::move(rewriter_).finish();
+    result.clear_outputs();
+    for (const GraphOutput& output : outputs)
+      output.target.valid() ? result.add_update(output.target, output.value)
+                            : result.add_output(output.value);
     size_t next = 0;
     for (const GraphInput& input : forward_.inputs()) {
       if (input.role != Role::kParam) continue;
@@ -103,6 +108,18 @@ class Autodiff {
       else if (options_.accumulate)
         value = graph().emit("add", {slot, value});
       results.push_back(value);
+    }
+    return results;
+  }
+
+  std::vector<GraphOutput> forward_outputs() {
+    std::vector<GraphOutput> results;
+    for (const GraphOutput& output : forward_.outputs()) {
+      Value value = rewriter_.mapped(output.value);
+      const Value target = output.target.valid() ? rewriter_.mapped(output.target) : Value{};
+      if (options_.accumulate && target.valid() && graph().role(target) == Role::kStatistic)
+        value = graph().emit("add", {target, value});
+      results.push_back({value, target});
     }
     return results;
   }

@@ -9,8 +9,8 @@
 //   }
 // The first output is the loss: a scalar sum, never a mean, so that the division by the count happens once,
 // after all microbatches of all workers are added. Contributions to one value are added in the order backward
-// meets its users, from the last to the first. With `accumulate`, gradients are added to what grad.* already
-// holds.
+// meets its users, from the last to the first. With `accumulate`, gradients and statistics are added to what
+// their inputs already hold.
 #pragma once
 #include "graph/graph.h"
 

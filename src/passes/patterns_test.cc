@@ -175,12 +175,12 @@ TEST(ImportPatterns, WeightsThatSomebodyElseReadsKeepThePartsApart) {
 }
 
 TEST(Patterns, ReluGoesIntoTheBatchNormBeforeIt) {
-  const char* inputs = "graph f(x: f32[4,3], w: f32[3], b: f32[3], m: f32[3] @state, v: f32[3]) {\n";
-  const std::string body = "  y, mean, rstd, nm, nv = batch_norm(x, w, b, m, v)";
-  expect_rewrite(imported, inputs + body + "  z = relu(y)  return z, m <- nm }",
-                 std::string(inputs) +
-                     "  z, mean, rstd, nm, nv = batch_norm(x, w, b, m, v) {relu=true}  return z, m <- nm }");
-  const std::string shared = inputs + body + "  z = relu(y)  return z, y }";
+  const char* inputs = "graph f(x: f32[4,3], w: f32[3], b: f32[3], m: f32[3] @statistic) {\n";
+  const std::string body = "  y, mean, rstd, var = batch_norm(x, w, b)";
+  expect_rewrite(
+      imported, inputs + body + "  z = relu(y)  return z, m <- mean }",
+      std::string(inputs) + "  z, mean, rstd, var = batch_norm(x, w, b) {relu=true}  return z, m <- mean }");
+  const std::string shared = inputs + body + "  z = relu(y)  return z, y, m <- mean }";
   expect_rewrite(imported, shared, shared);
 }
 

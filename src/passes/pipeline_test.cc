@@ -53,6 +53,20 @@ TEST(Pipeline, DisablingAPassThatKeepsArithmeticChangesNoValue) {
   }
 }
 
+TEST(Pipeline, StatisticsAreSummedWhereGradientsAre) {
+  const Graph graph = graph_of(
+      "graph f(x: f32[4,3], w: f32[3] @param, b: f32[3] @param, s: f32[3] @statistic) {\n"
+      "  y, mean, rstd, var = batch_norm(x, w, b)  loss = sum(y)  return loss, s <- var }");
+  PassOptions options;
+  const Graph writes = run_passes(graph, options);
+  options.accumulate_gradients = true;
+  const Graph adds = run_passes(graph, options);
+  const RefTensors inputs = some_inputs(writes);
+  const RefTensor written = interpret(writes, inputs)[1];
+  const RefTensor added = interpret(adds, inputs)[1];
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(added[i], inputs.at("s")[i] + written[i]);
+}
+
 TEST(Pipeline, NothingMergesWhatRecomputeMade) {
   // The one pass that could undo recomputation stands before it.
   std::map<std::string_view, int> position;

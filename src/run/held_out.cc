@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "observe/record_json.h"
-#include "train/ema.h"
 
 namespace lockstep {
 namespace {
@@ -21,12 +20,6 @@ EvalRecord record_of(const EvalResult& result, int64_t step) {
   record.samples = result.samples;
   record.seconds = result.seconds;
   return record;
-}
-
-void* address_in(const std::vector<StateTensor>& tensors, std::string_view name) {
-  for (const StateTensor& tensor : tensors)
-    if (tensor.name == name) return tensor.data;
-  return nullptr;
 }
 
 nlohmann::json to_json(const std::optional<EvalRecord>& record) {
@@ -61,10 +54,8 @@ HeldOut::HeldOut(const JobParts& parts, Backend& backend)
 
 EvalRecord HeldOut::evaluate(TrainStep& train, int64_t step) {
   const TrainState& state = train.state();
-  const EvalResult result = evaluator_->run(*source_, [&](std::string_view name) {
-    void* average = address_in(state.averages(), average_name(name));
-    return average != nullptr ? average : address_in(state.params(), name);
-  });
+  const EvalResult result =
+      evaluator_->run(*source_, [&](std::string_view name) { return state.evaluated(name); });
   EvalRecord record = record_of(result, step);
   const double value = metric_value(result, metric_);
   record.best = std::isfinite(value) && (!best_value_ || is_better(metric_, value, *best_value_));

@@ -66,7 +66,7 @@ void RunCheckpoints::save(TrainStep& train, const RunState& state, bool best) {
   content.state = to_json(state, train.steps_applied());
   content.texts = texts_;
   content.best = best;
-  content.tensors.push_back(file_of(kModelFile, train.backend(), tensors.params()));
+  content.tensors.push_back(file_of(kModelFile, train.backend(), tensors.model()));
   if (!tensors.optimizer().empty())
     content.tensors.push_back(file_of(kOptimizerFile, train.backend(), tensors.optimizer()));
   if (!tensors.averages().empty())
@@ -91,7 +91,7 @@ std::optional<RunState> RunCheckpoints::restore(TrainStep& train) {
   const CheckpointReader reader(latest->path);
   check_identity(latest->path, reader.identity());
   const TrainState& tensors = train.state();
-  read_back(reader, kModelFile, train.backend(), tensors.params());
+  read_back(reader, kModelFile, train.backend(), tensors.model());
   read_back(reader, kOptimizerFile, train.backend(), tensors.optimizer());
   read_back(reader, kAverageFile, train.backend(), tensors.averages());
   const nlohmann::json& state = reader.state();

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "observe/summary.h"
+#include "run/announce.h"
 #include "run/job_options.h"
 #include "run/process.h"
 #include "run/run_folder.h"
@@ -51,8 +52,8 @@ RunSummary TrainRun::run() {
     write_summary(summary_path(parts_.spec.output), summarise());
     throw;
   }
-  watch_->finish();
   const RunSummary summary = summarise();
+  watch_->finish(summary);
   write_summary(summary_path(parts_.spec.output), summary);
   return summary;
 }
@@ -76,8 +77,11 @@ void TrainRun::begin() {
   watch_ = std::make_unique<Watch>(WatchOptions{.folder = spec.output,
                                                 .total_steps = parts_.steps(),
                                                 .resume_step = resumed,
+                                                .tokens_per_step = tokens_per_step(),
                                                 .out = options_.out,
                                                 .out_descriptor = options_.out_descriptor});
+  for (const std::string& line : announcement(parts_, backend_->architecture(), planned_bytes()))
+    watch_->message(line);
   if (resumed)
     watch_->message(fmt::format("resuming after step {} from {}", *resumed, checkpoint_folder(spec)));
   // What a rewind before the first checkpoint goes back to.
@@ -110,7 +114,7 @@ void TrainRun::one_step() {
   record.count = result.count;
   record.lr = parts_.schedule.lr(step) * guard_.lr_factor();
   record.samples = parts_.spec.train.global_batch;
-  record.tokens = parts_.model.tokens * parts_.resolved.microbatches;
+  record.tokens = tokens_per_step();
   const Decision decision = guard_.decide({step, result.loss, result.grad_norm, result.count});
   if (decision.action == Decision::Action::kApply) train_.apply(record.lr);
   const double applied = now();
@@ -146,6 +150,7 @@ void TrainRun::rewind() {
   state_.step = restored->step;
   guard_.after_rewind(restored->guard);
   held_out_.restore(restored->held_out);
+  watch_->rewind(restored->step);
   watch_->message(fmt::format("back to the checkpoint of step {}, with {} of the learning rate",
                               restored->step, guard_.lr_factor()));
 }
@@ -206,7 +211,7 @@ RunSummary TrainRun::summarise() {
   summary.threads_per_worker = job_threads(parts_.spec);
   summary.time_to_first_step_s = first_step_seconds_;
   summary.peak_memory_bytes = peak_memory_bytes();
-  summary.planned_memory_bytes = train_.planned_bytes() + held_out_.planned_bytes();
+  summary.planned_memory_bytes = planned_bytes();
   summary.skipped_steps = state_.skipped;
   summary.restarts = state_.restarts;
   watch_->statistics().fill(summary);

@@ -47,6 +47,8 @@ class TrainRun {
   void save(bool best);
   void end(std::string status, std::string reason, int64_t exit_code);
   RunSummary summarise();
+  int64_t tokens_per_step() const { return parts_.model.tokens * parts_.resolved.microbatches; }
+  int64_t planned_bytes() const { return train_.planned_bytes() + held_out_.planned_bytes(); }
 
   RunOptions options_;
   std::unique_ptr<Backend> backend_;

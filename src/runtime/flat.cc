@@ -7,9 +7,21 @@
 
 namespace lockstep {
 
+namespace {
+
+int64_t padded(const Shape& shape) { return (shape.numel() + kFlatBlock - 1) / kFlatBlock * kFlatBlock; }
+
+}  // namespace
+
 void FlatLayout::add(std::string name, const Shape& shape) {
+  LOCKSTEP_CHECK(statistics_.empty(), "parameter {} after the statistics", name);
   entries_.push_back({std::move(name), shape, numel_});
-  numel_ += (shape.numel() + kFlatBlock - 1) / kFlatBlock * kFlatBlock;
+  numel_ += padded(shape);
+}
+
+void FlatLayout::add_statistic(std::string name, const Shape& shape) {
+  statistics_.push_back({std::move(name), shape, sums_numel()});
+  statistics_numel_ += padded(shape);
 }
 
 const FlatEntry& FlatLayout::find(std::string_view name) const {
@@ -38,6 +50,9 @@ FlatLayout backward_order_layout(const Graph& differentiated) {
                    [](const Written& a, const Written& b) { return a.by < b.by; });
   FlatLayout layout;
   for (Written& entry : written) layout.add(std::move(entry.name), entry.shape);
+  for (const GraphInput& input : differentiated.inputs())
+    if (input.role == Role::kStatistic)
+      layout.add_statistic(differentiated.name(input.value), differentiated.type(input.value).shape);
   return layout;
 }
 

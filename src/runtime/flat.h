@@ -1,4 +1,5 @@
 // FlatLayout: where each parameter lies in one flat buffer. Gradients and optimizer state share the layout.
+// The buffers that microbatches are summed in have the model's statistics behind the gradients.
 //
 // Every parameter begins on a block edge. Blocks have a fixed number of elements, so that ZeRO edges, norms
 // and hashes fall on the same places for any number of workers.
@@ -24,19 +25,26 @@ struct FlatEntry {
 
 class FlatLayout {
  public:
+  // All parameters come before the first statistic.
   void add(std::string name, const Shape& shape);
-  std::span<const FlatEntry> entries() const { return entries_; }
+  void add_statistic(std::string name, const Shape& shape);
+  std::span<const FlatEntry> entries() const { return entries_; }        // parameters
+  std::span<const FlatEntry> statistics() const { return statistics_; }  // offsets from numel() on
   const FlatEntry& find(std::string_view name) const;
-  int64_t numel() const { return numel_; }  // padding included
+  int64_t numel() const { return numel_; }  // of parameters; padding included
+  int64_t statistics_numel() const { return statistics_numel_; }
+  // Of the buffers that microbatches are summed in: gradients, then statistics.
+  int64_t sums_numel() const { return numel_ + statistics_numel_; }
 
  private:
-  std::vector<FlatEntry> entries_;
-  int64_t numel_ = 0;
+  std::vector<FlatEntry> entries_, statistics_;
+  int64_t numel_ = 0, statistics_numel_ = 0;
 };
 
 // The parameters of a graph fresh from autodiff (no other pass may have moved nodes: the layout decides the
 // order of sums in norms, so it must be a function of the model alone) in the order in which backward
-// finishes their gradients: buckets of neighbours can then be reduced while backward goes on.
+// finishes their gradients: buckets of neighbours can then be reduced while backward goes on. Statistics
+// follow in the order of the graph's inputs.
 FlatLayout backward_order_layout(const Graph& differentiated);
 
 }  // namespace lockstep

@@ -19,9 +19,10 @@ enum class MemoryCategory : uint8_t {
   kInputs,
   kActivations,
   kScratch,
-  kWorkspace
+  kWorkspace,
+  kKernels  // what kernels hold beside the plan's buffers
 };
-inline constexpr int kMemoryCategories = 7;
+inline constexpr int kMemoryCategories = 8;
 std::string_view name_of(MemoryCategory category);
 
 // Bytes needed by one buffer over the steps [first, last].

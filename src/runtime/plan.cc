@@ -10,6 +10,17 @@
 namespace lockstep {
 namespace {
 
+MemoryCategory category_of(Role role) {
+  switch (role) {
+    case Role::kParam: return MemoryCategory::kParameters;
+    case Role::kGrad:
+    case Role::kStatistic: return MemoryCategory::kGradients;  // one buffer holds both
+    case Role::kState: return MemoryCategory::kState;
+    case Role::kInput: break;
+  }
+  return MemoryCategory::kInputs;
+}
+
 // Groups values into buffers (views and in-place results join their operand's), then packs the buffers.
 class Layout {
  public:
@@ -274,13 +285,13 @@ class Layout {
     for (const LiveInterval& interval : intervals)
       if (interval.first <= memory.peak_step && memory.peak_step <= interval.last)
         memory.at_peak[static_cast<size_t>(interval.category)] += interval.bytes;
+    for (const auto& kernel : kernels_)
+      if (kernel) memory.kernels += kernel->memory();
+    memory.at_peak[static_cast<size_t>(MemoryCategory::kKernels)] = memory.kernels.bytes();
     for (const GraphInput& input : graph_.inputs()) {
       if (in_region(input.value.id)) continue;
       const int64_t bytes = graph_.type(input.value).bytes();
-      const MemoryCategory category = input.role == Role::kParam   ? MemoryCategory::kParameters
-                                      : input.role == Role::kGrad  ? MemoryCategory::kGradients
-                                      : input.role == Role::kState ? MemoryCategory::kState
-                                                                   : MemoryCategory::kInputs;
+      const MemoryCategory category = category_of(input.role);
       memory.at_peak[static_cast<size_t>(category)] += bytes;
       memory.external += bytes;
     }

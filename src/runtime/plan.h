@@ -43,9 +43,12 @@ struct MemoryReport {
   int64_t region_bytes = 0;        // bytes of the shared region
   int64_t packed_lower_bound = 0;  // the most bytes alive at once in arena and region together
   int64_t external = 0;            // other graph inputs: parameters, state, data
+  KernelMemory kernels;
   std::string order;
   std::array<int64_t, kMemoryCategories> at_peak{};  // bytes alive at the fullest step, by category
   int32_t peak_step = 0;
+
+  int64_t planned_peak() const { return arena_peak + region_bytes + external + kernels.bytes(); }
 };
 
 struct PlanCopy {

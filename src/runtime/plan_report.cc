@@ -20,7 +20,7 @@ std::string memory_table(const Plan& plan) {
     out += fmt::format("  {:<20}{:>12.2f}\n", name_of(static_cast<MemoryCategory>(c)),
                        mib(memory.at_peak[static_cast<size_t>(c)]));
   const int64_t packed = memory.arena_peak + memory.region_bytes;
-  out += fmt::format("  {:<20}{:>12.2f}   at step {} of {}\n", "planned peak", mib(memory.external + packed),
+  out += fmt::format("  {:<20}{:>12.2f}   at step {} of {}\n", "planned peak", mib(memory.planned_peak()),
                      memory.peak_step, plan.steps.size());
   const double bound = mib(memory.packed_lower_bound);
   out += fmt::format("  {:<20}{:>12.2f}   lower bound {:.2f} (+{:.1f} %), placed by {}\n", "packed",

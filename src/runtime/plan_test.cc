@@ -74,6 +74,17 @@ TEST(Plan, NullBackendPlansWithoutMemory) {
   EXPECT_EQ(plan.memory.arena_peak, int64_t{4} * 1000000 * 1000000);
 }
 
+TEST(Plan, WhatALibraryHoldsIsCountedOnceForAllKernels) {
+  const auto backend = make_cpu_backend(1);
+  const Plan one = plan_of("graph t(a: f32[64,64]) {\n  y = matmul(a, a)\n  return y\n}\n", *backend);
+  const Plan two =
+      plan_of("graph t(a: f32[64,64]) {\n  y = matmul(a, a)\n  z = matmul(y, a)\n  return z\n}\n", *backend);
+  EXPECT_GT(one.memory.kernels.shared, 1 << 20);
+  EXPECT_EQ(two.memory.kernels.bytes(), one.memory.kernels.bytes());
+  EXPECT_EQ(one.memory.planned_peak(),
+            one.memory.arena_peak + one.memory.external + one.memory.kernels.bytes());
+}
+
 TEST(Plan, AnUnboundInputIsNamed) {
   const auto backend = make_cpu_backend(1);
   Executable executable(plan_of("graph t(x: f32[4]) {\n  y = add(x, x)\n  return y\n}\n", *backend),

@@ -43,9 +43,9 @@ GradientSlots::GradientSlots(Backend& backend, const FlatLayout& layout, const s
                              int64_t count)
     : backend_(backend), tables_(tables) {
   for (int64_t slot = 0; slot < count; ++slot)
-    slots_.push_back({backend.allocate(layout.numel() * kFloat), make_lists()});
+    slots_.push_back({backend.allocate(layout.sums_numel() * kFloat), make_lists()});
   if (count == 1) return;
-  add_ = std::make_unique<Executable>(make_plan(add_graph(layout.numel()), backend), backend);
+  add_ = std::make_unique<Executable>(make_plan(add_graph(layout.sums_numel()), backend), backend);
 }
 
 RowList GradientSlots::make_list(const RowTable& table, int64_t length) const {

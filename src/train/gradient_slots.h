@@ -1,5 +1,5 @@
 // Gradient slots: the partial sums of the canonical tree. A slot holds one flat buffer for all dense
-// gradients and, for each table with row gradients, a list of rows.
+// gradients and the statistics behind them, and, for each table with row gradients, a list of rows.
 #pragma once
 #include <map>
 #include <memory>

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "passes/autodiff.h"
 #include "train/ema.h"
+#include "train/statistics.h"
 #include "train/update.h"
 
 namespace lockstep {
@@ -14,9 +15,11 @@ namespace {
 Region gradient_region(const FlatLayout& layout) {
   constexpr int64_t kFloat = sizeof(float);
   Region region;
-  region.bytes = layout.numel() * kFloat;
+  region.bytes = layout.sums_numel() * kFloat;
   for (const FlatEntry& entry : layout.entries())
     region.entries.push_back({grad_name(entry.name), entry.offset * kFloat});
+  for (const FlatEntry& entry : layout.statistics())
+    region.entries.push_back({entry.name, entry.offset * kFloat});
   return region;
 }
 
@@ -39,6 +42,9 @@ void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const 
   plans.norm = plan(build_norm(plans.layout, merged, options.optimizer));
   plans.update = plan(build_update(plans.layout, model.params, merged, options.optimizer));
   if (options.ema > 0) plans.ema = plan(build_ema_update(plans.layout, plans.tables, options.ema));
+  if (plans.layout.statistics_numel() > 0)
+    plans.statistics =
+        plan(build_statistics_update(plans.layout, options.microbatches, model.statistics_momentum));
   if (plans.tables.empty()) return;
   plans.catch_up = plan(build_catch_up(model.params, plans.tables, options.optimizer, false));
   plans.catch_up_all = plan(build_catch_up(model.params, plans.tables, options.optimizer, true));
@@ -69,7 +75,7 @@ TrainPlans plan_training(const Model& model, Backend& backend, const TrainOption
 int64_t TrainPlans::arena_bytes() const {
   int64_t most = 0;
   for (const std::optional<Plan>* plan :
-       {&backward, &backward_accumulate, &norm, &update, &catch_up, &catch_up_all, &ema})
+       {&backward, &backward_accumulate, &norm, &update, &catch_up, &catch_up_all, &ema, &statistics})
     if (plan->has_value()) most = std::max(most, (*plan)->memory.arena_peak);
   return most;
 }

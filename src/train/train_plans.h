@@ -32,7 +32,8 @@ struct TrainPlans {
   std::optional<Plan> backward_accumulate;     // where a leaf has several microbatches
   std::optional<Plan> catch_up, catch_up_all;  // where there are tables
   std::optional<Plan> ema;
-  double milliseconds = 0;  // from the model's graph to all of them
+  std::optional<Plan> statistics;  // where the model has some
+  double milliseconds = 0;         // from the model's graph to all of them
 
   int64_t arena_bytes() const;
 };

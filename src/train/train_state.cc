@@ -28,6 +28,9 @@ TrainState::TrainState(Backend& backend, const FlatLayout& layout, const std::ve
   if (averages) allocate("average", layout.numel() * kFloat);
   add_flat_tensors(layout, optimizer);
   add_tables(tables);
+  add_statistics(layout);
+  model_ = params_;
+  model_.insert(model_.end(), statistics_.begin(), statistics_.end());
 }
 
 void* TrainState::allocate(std::string_view name, int64_t bytes) {
@@ -62,15 +65,31 @@ void TrainState::add_tables(const std::vector<RowTable>& tables) {
   }
 }
 
-void TrainState::initialise(const std::vector<ParamInit>& inits, uint64_t seed) {
+// The graph of a microbatch has inputs of these names too, for its own statistics; so only the whole buffer
+// is there to bind.
+void TrainState::add_statistics(const FlatLayout& layout) {
+  if (layout.statistics_numel() == 0) return;
+  void* running = allocate("statistics", layout.statistics_numel() * kFloat);
+  for (const FlatEntry& entry : layout.statistics())
+    statistics_.push_back({entry.name, DType::kF32, entry.shape, at(running, entry.offset - layout.numel())});
+}
+
+void TrainState::initialise(const Model& model, uint64_t seed) {
   std::vector<float> piece;
   for (const StateTensor& tensor : params_) {
-    const ParamInit& init = init_of(inits, tensor.name);
+    const ParamInit& init = init_of(model.params, tensor.name);
     for (int64_t first = 0; first < tensor.shape.numel(); first += kPiece) {
       piece.resize(static_cast<size_t>(std::min(kPiece, tensor.shape.numel() - first)));
       init_param(init, seed, first, piece);
       backend_.upload(at(tensor.data, first), piece.data(), static_cast<int64_t>(piece.size()) * kFloat);
     }
+  }
+  for (const StateTensor& tensor : statistics_) {
+    const auto init = std::find_if(model.statistics.begin(), model.statistics.end(),
+                                   [&](const StatisticInit& s) { return s.name == tensor.name; });
+    LOCKSTEP_CHECK(init != model.statistics.end(), "statistic {} has no start", tensor.name);
+    piece.assign(static_cast<size_t>(tensor.shape.numel()), init->start);
+    backend_.upload(tensor.data, piece.data(), tensor.bytes());
   }
   for (size_t i = 0; i < averages_.size(); ++i)
     backend_.copy(averages_[i].data, params_[i].data, params_[i].bytes());
@@ -80,6 +99,13 @@ const StateTensor& TrainState::param(std::string_view name) const {
   for (const StateTensor& tensor : params_)
     if (tensor.name == name) return tensor;
   throw UserError("the model has no parameter {}", name);
+}
+
+void* TrainState::evaluated(std::string_view name) const {
+  for (const StateTensor& tensor : statistics_)
+    if (tensor.name == name) return tensor.data;
+  const StateTensor& found = param(name);
+  return averaging_ ? averages_[static_cast<size_t>(&found - params_.data())].data : found.data;
 }
 
 void TrainState::mark_rows(int64_t step) {

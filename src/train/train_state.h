@@ -1,8 +1,9 @@
-// TrainState: what a run keeps from step to step, in device memory: parameters, optimizer state and moving
-// averages, in flat buffers by the layout; tables with row gradients beside them in buffers of their own.
+// TrainState: what a run keeps from step to step, in device memory: parameters, running statistics, optimizer
+// state and moving averages, in flat buffers by the layout; tables with row gradients beside them in buffers
+// of their own.
 //
 // Graph inputs find their buffers by name. For checkpoints and hashes the same bytes are seen as full logical
-// tensors: the parameters by their names, the optimizer's by its buffer and the parameter
+// tensors: parameters and statistics by their names, the optimizer's by its buffer and the parameter
 // ("moment1.wte.weight"), the averages as "average.wte.weight".
 #pragma once
 #include <memory>
@@ -34,14 +35,19 @@ class TrainState {
   TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
              const OptimizerSettings& optimizer, bool averages);
 
-  // Parameters as the model begins with them, a function of (seed, name, element); everything else zero, the
-  // averages equal to the parameters.
-  void initialise(const std::vector<ParamInit>& inits, uint64_t seed);
+  // Parameters and statistics as the model begins with them, parameters a function of (seed, name, element);
+  // everything else zero, the averages equal to the parameters.
+  void initialise(const Model& model, uint64_t seed);
 
   const std::vector<StateTensor>& params() const { return params_; }
+  const std::vector<StateTensor>& statistics() const { return statistics_; }
+  // Parameters, then statistics: what the hash of the weights covers, and what to load to use the model.
+  const std::vector<StateTensor>& model() const { return model_; }
   const std::vector<StateTensor>& optimizer() const { return optimizer_; }
   const std::vector<StateTensor>& averages() const { return averages_; }  // in the order of the parameters
   const StateTensor& param(std::string_view name) const;                  // throws UserError
+  // Where an evaluation finds a parameter (its average, where one is kept) or a statistic.
+  void* evaluated(std::string_view name) const;
 
   // Says that every row of every table has reached the step: their count of steps is not stored.
   void mark_rows(int64_t step);
@@ -53,6 +59,7 @@ class TrainState {
  private:
   void* allocate(std::string_view name, int64_t bytes);
   void add_flat_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer);
+  void add_statistics(const FlatLayout& layout);
   void add_tables(const std::vector<RowTable>& tables);
 
   Backend& backend_;
@@ -60,7 +67,7 @@ class TrainState {
   bool averaging_;
   std::vector<std::unique_ptr<Buffer>> buffers_;
   std::unordered_map<std::string, void*> addresses_;
-  std::vector<StateTensor> params_, optimizer_, averages_;
+  std::vector<StateTensor> params_, statistics_, model_, optimizer_, averages_;
 };
 
 // SHA-256 over the tensors sorted by name: name, dtype, shape, then the values (docs/design.md).

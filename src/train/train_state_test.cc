@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "model/gpt.h"
+#include "model/resnet.h"
 #include "model/tabular.h"
 #include "train/synthetic.h"
 #include "train/train_step.h"
@@ -34,7 +35,7 @@ void expect_goes_on_alike(const Model& model, const TrainOptions& options) {
   TrainOptions other_seed = options;
   other_seed.seed = options.seed + 1;
   TrainStep second(model, *backend, other_seed);
-  copy_tensors(*backend, second.state().params(), whole.state().params());
+  copy_tensors(*backend, second.state().model(), whole.state().model());
   copy_tensors(*backend, second.state().optimizer(), whole.state().optimizer());
   copy_tensors(*backend, second.state().averages(), whole.state().averages());
   second.restored(3);
@@ -57,6 +58,8 @@ TEST(TrainState, GoesOnAlikeWithEveryOptimizer) {
 TEST(TrainState, GoesOnAlikeWithTablesThatAreUpdatedLate) {
   expect_goes_on_alike(build_tabular({2, 400, 8, 3, {9}, {7}, 6}), {});
 }
+
+TEST(TrainState, GoesOnAlikeWithStatistics) { expect_goes_on_alike(build_resnet({18, 4, 32, 5, 2}), {}); }
 
 TEST(TrainState, GoesOnAlikeWithAverages) {
   TrainOptions options;

@@ -33,7 +33,7 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
   if (backward_accumulate_) lists_ = slots_->make_lists();
   allocate_inputs();
   bind_all();
-  state_.initialise(model.params, options.seed);
+  state_.initialise(model, options.seed);
 }
 
 void TrainStep::make_executables(TrainPlans& plans) {
@@ -46,6 +46,7 @@ void TrainStep::make_executables(TrainPlans& plans) {
   norm_ = make(plans.norm);
   update_ = make(plans.update);
   ema_ = make(plans.ema);
+  statistics_ = make(plans.statistics);
   catch_up_ = make(plans.catch_up);
   catch_up_all_ = make(plans.catch_up_all);
 }
@@ -53,7 +54,7 @@ void TrainStep::make_executables(TrainPlans& plans) {
 std::vector<Executable*> TrainStep::executables() const {
   std::vector<Executable*> all;
   for (Executable* executable : {backward_.get(), backward_accumulate_.get(), norm_.get(), update_.get(),
-                                 ema_.get(), catch_up_.get(), catch_up_all_.get()})
+                                 ema_.get(), statistics_.get(), catch_up_.get(), catch_up_all_.get()})
     if (executable != nullptr) all.push_back(executable);
   return all;
 }
@@ -192,6 +193,10 @@ void TrainStep::apply(double lr) {
                   sizeof rate);
   bind_root(*update_);
   update_->run();
+  if (statistics_) {
+    statistics_->bind("sums", static_cast<char*>((*slots_)[0].dense->data()) + layout_.numel() * kFloat);
+    statistics_->run();
+  }
   if (!ema_) return;
   catch_up_all();
   ema_->run();
@@ -269,7 +274,7 @@ std::vector<float> TrainStep::grad(std::string_view name) const {
   return values;
 }
 
-std::string TrainStep::weights_sha256() { return sha256_of(backend_, state().params()); }
+std::string TrainStep::weights_sha256() { return sha256_of(backend_, state().model()); }
 
 int64_t TrainStep::param_count() const {
   int64_t count = 0;
@@ -279,8 +284,10 @@ int64_t TrainStep::param_count() const {
 
 int64_t TrainStep::planned_bytes() const {
   int64_t bytes = slots_->bytes() + state_.bytes() + arena_->bytes();
+  KernelMemory kernels;
+  for (const Executable* executable : executables()) kernels += executable->plan().memory.kernels;
   for (const auto& buffer : buffers_) bytes += buffer->bytes();
-  return bytes;
+  return bytes + kernels.bytes();
 }
 
 }  // namespace lockstep

@@ -55,7 +55,7 @@ class TrainStep {
   // Says that the state was overwritten with what it was after that many applied steps.
   void restored(int64_t steps_applied);
 
-  // SHA-256 over all parameters (docs/design.md).
+  // SHA-256 over all parameters and running statistics (docs/design.md).
   std::string weights_sha256();
   std::vector<float> param(std::string_view name);
   void set_param(std::string_view name, const std::vector<float>& values);
@@ -69,7 +69,7 @@ class TrainStep {
   int64_t param_count() const;
   // From the model's graph to all plans.
   double compile_milliseconds() const { return compile_milliseconds_; }
-  // Bytes of parameters, gradients, optimizer state, inputs and the arena: what the run is planned to use.
+  // Bytes of parameters, gradients, optimizer state, inputs, the arena and what kernels hold: the planned use.
   int64_t planned_bytes() const;
 
  private:
@@ -99,6 +99,7 @@ class TrainStep {
   std::unique_ptr<Executable> norm_;
   std::unique_ptr<Executable> update_;
   std::unique_ptr<Executable> ema_;           // null without averages
+  std::unique_ptr<Executable> statistics_;    // null without statistics
   std::unique_ptr<Executable> catch_up_;      // null without tables
   std::unique_ptr<Executable> catch_up_all_;  // null without tables
   std::vector<std::unique_ptr<Buffer>> buffers_;

@@ -1,4 +1,5 @@
-// Whole models against PyTorch: loss, every parameter's gradient, and the parameters after three AdamW steps.
+// Whole models against PyTorch: loss, every parameter's gradient, and after three AdamW steps the parameters
+// and the running statistics.
 // The golden states come from make_golden.py beside this file.
 #include <gtest/gtest.h>
 
@@ -89,6 +90,12 @@ void check(const std::string& name, const Model& model, double tolerance, double
     // the sign of that noise into whole steps: nothing to compare.
     if (largest(golden.floats("grad." + entry.name)) < 1e-4 || entry.name.ends_with("c_attn.bias")) continue;
     EXPECT_LT(rms_error(train.param(entry.name), golden.floats("after." + entry.name)), after_tolerance)
+        << name << ": " << entry.name << " after three steps";
+  }
+  for (const StateTensor& entry : train.state().statistics()) {
+    std::vector<float> values(static_cast<size_t>(entry.shape.numel()));
+    backend->download(values.data(), entry.data, entry.bytes());
+    EXPECT_LT(rms_error(values, golden.floats("running." + entry.name)), after_tolerance)
         << name << ": " << entry.name << " after three steps";
   }
 }

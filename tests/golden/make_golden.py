@@ -1,7 +1,8 @@
 """Writes the golden states that golden_test.cc compares with: small seeded models in PyTorch, fp32 on the CPU.
 
 Each file holds, under our parameter names: param.* (before), input.*, loss (the mean), grad.* (of the summed loss) and
-after.* (parameters after three AdamW steps on the same batch, gradients divided by the count and clipped to norm 1).
+after.* (parameters after three AdamW steps on the same batch, gradients divided by the count and clipped to norm 1),
+and running.* (statistics of batch norms after the same steps).
 Run: python tests/golden/make_golden.py   (needs torch, numpy)
 """
 
@@ -13,6 +14,7 @@ import torch
 import torch.nn.functional as F
 
 HERE = pathlib.Path(__file__).parent
+statistics = {}  # of batch norms, as the model that is being run moves them
 
 
 def save(path, tensors):
@@ -179,7 +181,11 @@ def resnet():
             filter = p[name + ".weight"].permute(0, 3, 1, 2)
             return F.conv2d(x, filter, stride=stride, padding=filter.shape[-1] // 2)
 
-        norm = lambda name, x: F.batch_norm(x, None, None, p[name + ".weight"], p[name + ".bias"], training=True, eps=1e-5)
+        def norm(name, x):
+            mean = statistics.setdefault(name + ".running_mean", torch.zeros(x.shape[1]))
+            var = statistics.setdefault(name + ".running_var", torch.ones(x.shape[1]))
+            return F.batch_norm(x, mean, var, p[name + ".weight"], p[name + ".bias"], training=True, momentum=0.1, eps=1e-5)
+
         x = F.relu(norm("bn1", conv("conv1", images.permute(0, 3, 1, 2), 2)))
         x = F.max_pool2d(x, 3, 2, padding=1)
         for n, fan_in, fan_out, stride in plan:
@@ -211,12 +217,14 @@ def main():
         groups = [{"params": [t for n, t in params.items() if decayed(n, t)], "weight_decay": 0.01},
                   {"params": [t for n, t in params.items() if not decayed(n, t)], "weight_decay": 0.0}]
         optimizer = torch.optim.AdamW(groups, lr=1e-3)
+        statistics.clear()
         for _ in range(3):
             optimizer.zero_grad()
             (loss(params) / count).backward()
             torch.nn.utils.clip_grad_norm_(params.values(), 1.0)
             optimizer.step()
         out |= {f"after.{n}": t.detach().clone() for n, t in params.items()}
+        out |= {f"running.{n}": t.clone() for n, t in statistics.items()}
         save(HERE / f"{build.__name__}.safetensors", out)
 
 

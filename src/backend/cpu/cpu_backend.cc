@@ -51,7 +51,11 @@ class CpuBackend : public Backend {
   }
 
   std::string name() const override { return "cpu"; }
-  std::string architecture() const override { return "x86-64-" + std::string(name_of(isa_)); }
+  std::string architecture() const override {
+    std::string name = fmt::format("x86-64-{}", name_of(isa_));
+    if (!bf16_products().empty()) name += fmt::format("+{}", bf16_products());
+    return name;
+  }
 
   KernelChoice choose(const Graph& graph, const Node& node) override {
     KernelChoice choice;

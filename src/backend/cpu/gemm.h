@@ -20,6 +20,12 @@ struct GemmTiles {
 };
 GemmTiles gemm_tiles(const GemmShape& shape);
 
+// oneDNN generates the code of its products when the first one runs. Called when a kernel is made, so that no
+// step has to wait for it.
+void prepare_gemm();
+// What oneDNN keeps for products of this shape.
+KernelMemory gemm_memory(const CpuContext& context, const GemmShape& shape);
+
 // Dense row-major operands; beta is 0 or 1.
 void gemm_f32(const CpuContext& context, const GemmShape& shape, const float* a, const float* b, float beta,
               float* c);

@@ -1,6 +1,7 @@
 #include "backend/cpu/isa.h"
 
 #include <cstdlib>
+#include <dnnl.hpp>
 #include <string>
 
 #include "base/error.h"
@@ -8,6 +9,16 @@
 namespace lockstep::cpu {
 
 std::string_view name_of(Isa isa) { return isa == Isa::kAvx512 ? "avx512" : "avx2"; }
+
+std::string_view bf16_products() {
+  // Sets of instructions as bits: not every larger number holds every smaller one.
+  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto has = [&](dnnl::cpu_isa wanted) {
+    return (isa & static_cast<unsigned>(wanted)) == static_cast<unsigned>(wanted);
+  };
+  if (has(dnnl::cpu_isa::avx512_core_amx)) return "amx_bf16";
+  return has(dnnl::cpu_isa::avx512_core_bf16) ? "avx512_bf16" : "";
+}
 
 Isa detect_isa() {
   const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;

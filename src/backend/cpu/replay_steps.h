@@ -33,6 +33,10 @@ class ReplaySteps {
     return steps_.data() + first % capacity_;
   }
 
+  int64_t bytes() const {
+    return static_cast<int64_t>(made_for_.size() * sizeof(MadeFor) + steps_.size() * sizeof(AdamStep));
+  }
+
  private:
   struct MadeFor {
     int64_t step = -1;

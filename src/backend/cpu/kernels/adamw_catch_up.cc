@@ -21,6 +21,8 @@ class AdamwCatchUp : public OptimizerKernel {
 
   int64_t workspace_bytes() const override { return all_ ? 0 : ids_.sort_bytes(); }
 
+  KernelMemory memory() const override { return {steps_.bytes(), 0}; }
+
   void run(const KernelArgs& args) override {
     const Table table{bring(args, 0, 0), bring(args, 1, 1), bring(args, 2, 2), bring<int32_t>(args, 3, 3)};
     const int64_t now = *static_cast<const int64_t*>(args.inputs[6]) - 1;

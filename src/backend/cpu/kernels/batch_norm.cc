@@ -24,7 +24,6 @@ class BatchNorm : public Kernel {
               graph.type(node.inputs[0]).shape.product(0, graph.type(node.inputs[0]).shape.rank() - 1),
               channels_),
         epsilon_(node.attributes.number("epsilon")),
-        momentum_(node.attributes.number("momentum")),
         training_(node.attributes.flag("training")),
         relu_(node.attributes.flag("relu")) {}
 
@@ -56,30 +55,20 @@ class BatchNorm : public Kernel {
       return static_cast<double>(static_cast<const float*>(args.inputs[i])[c]);
     };
     const auto out = [&](size_t i) -> float& { return static_cast<float*>(args.outputs[i])[c]; };
-    double mean = double{in(3)};
-    double variance = double{in(4)};
-    double moved_mean = mean;
-    double moved_variance = variance;
-    if (training_) {
-      const auto count = static_cast<double>(sums_.rows());
-      mean = means[c];
-      variance = squares[c] / count;
-      moved_mean += momentum_ * (mean - double{in(3)});
-      moved_variance += momentum_ * (squares[c] / (count - 1) - double{in(4)});
-    }
+    const auto count = static_cast<double>(sums_.rows());
+    const double mean = training_ ? means[c] : in(3);
+    const double variance = training_ ? squares[c] / count : in(4);
     out(1) = static_cast<float>(mean);
     out(2) = static_cast<float>(1.0 / std::sqrt(variance + epsilon_));
     scale[c] = scale_of(in(1), out(2));
     shift[c] = shift_of(in(1), in(2), out(1), out(2));
-    out(3) = static_cast<float>(moved_mean);
-    out(4) = static_cast<float>(moved_variance);
+    if (training_) out(3) = static_cast<float>(squares[c] / (count - 1));
   }
 
   CpuContext context_;
   int64_t channels_;
   ChannelSums sums_;
   double epsilon_;
-  double momentum_;
   bool training_;
   bool relu_;
 };

@@ -26,6 +26,8 @@ class ConvImages : public Kernel {
     return aligned(layout_.packed_bytes()) + context_.pool.threads() * onednn::scratch_bytes(scratchpad_);
   }
 
+  KernelMemory memory() const override { return {2 * onednn::kPrimitiveBytes, 0}; }  // with the reorder
+
   void run(const KernelArgs& args) override {
     auto* packed = static_cast<std::byte*>(args.workspace);
     std::byte* scratch = packed + aligned(layout_.packed_bytes());

@@ -52,6 +52,8 @@ class ConvGradFilter : public Kernel {
            (dtype_ == DType::kF32 ? 0 : 4 * filter_numel_);
   }
 
+  KernelMemory memory() const override { return {2 * onednn::kPrimitiveBytes, 0}; }  // with the reorder
+
   void run(const KernelArgs& args) override {
     auto* partials = static_cast<std::byte*>(args.workspace);
     std::byte* scratch = partials + groups_ * partial_bytes();

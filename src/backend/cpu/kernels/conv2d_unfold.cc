@@ -12,10 +12,17 @@ namespace {
 class ConvUnfold : public Kernel {
  public:
   ConvUnfold(const Graph& graph, const Node& node, const CpuContext& context)
-      : context_(context), unfold_{conv_shape(graph, node)} {}
+      : context_(context), unfold_{conv_shape(graph, node)} {
+    prepare_gemm();
+  }
 
   int64_t workspace_bytes() const override {
     return 4 * (matrix_elements() + (shape().groups == 1 ? 0 : most_rows() * shape().outputs_per_group()));
+  }
+
+  // The three products differ in which axis is the inner one; this is the largest of them.
+  KernelMemory memory() const override {
+    return gemm_memory(context_, {most_rows(), unfold_.columns(), most_rows(), false, false});
   }
 
  protected:

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "backend/cpu/isa.h"
 #include "backend/cpu/matmul_shape.h"
 #include "backend/cpu/onednn.h"
 
@@ -13,8 +14,7 @@ namespace {
 
 std::string refuse(const Graph& graph, const Node& node) {
   if (graph.type(node.inputs[0]).dtype != DType::kBF16) return "operands are not bf16";
-  if (dnnl::get_effective_cpu_isa() < dnnl::cpu_isa::avx512_core_bf16)
-    return "the processor has no bf16 dot product (avx512_bf16)";
+  if (bf16_products().empty()) return "the processor has no bf16 dot product (avx512_bf16)";
   return "";
 }
 
@@ -66,6 +66,9 @@ class MatmulBf16 : public Kernel {
   }
 
   int64_t workspace_bytes() const override { return scratch_bytes_ * context_.pool.threads(); }
+
+  // Most shapes need two of the four products, and layers share them.
+  KernelMemory memory() const override { return {2 * onednn::kPrimitiveBytes, 0}; }
 
   void run(const KernelArgs& args) override {
     auto* c = static_cast<std::byte*>(args.outputs[0]);

@@ -19,12 +19,15 @@ class MatmulF32 : public Kernel {
       : context_(context),
         shape_(matmul_shape(graph, node)),
         out_bytes_(graph.type(node.outputs[0]).bytes()) {
+    prepare_gemm();
     transposes_ = shape_.gemm.transpose_b && shape_.batch == 1 && shape_.gemm.m >= kRowsWorthTransposing;
   }
 
   int64_t workspace_bytes() const override {
     return transposes_ ? shape_.gemm.k * shape_.gemm.n * static_cast<int64_t>(sizeof(float)) : 0;
   }
+
+  KernelMemory memory() const override { return gemm_memory(context_, shape_.gemm); }
 
   void run(const KernelArgs& args) override {
     auto* c = static_cast<float*>(args.outputs[0]);

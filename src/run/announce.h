@@ -1,0 +1,13 @@
+// What a run says before its first step: the job in a few lines, with the arithmetic that follows from it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "run/job_parts.h"
+
+namespace lockstep {
+
+std::vector<std::string> announcement(const JobParts& parts, const std::string& architecture,
+                                      int64_t planned_bytes);
+
+}  // namespace lockstep
