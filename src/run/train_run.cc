@@ -3,6 +3,7 @@
 #include <chrono>
 #include <csignal>
 #include <ctime>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -22,6 +23,13 @@ double now() {
 }
 
 bool due(const std::optional<int64_t>& every, int64_t step) { return every && step % *every == 0; }
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
 
 const std::string& checkpoint_folder(const JobSpec& spec) {
   return spec.checkpoint.dir.empty() ? spec.output : spec.checkpoint.dir;
@@ -129,7 +137,10 @@ void TrainRun::one_step() {
 void TrainRun::act(const Decision& decision, StepRecord& record) {
   record.note = decision.text;
   switch (decision.action) {
-    case Decision::Action::kApply: last_loss_ = record.loss; break;
+    case Decision::Action::kApply:
+      last_loss_ = record.loss;
+      recent_.add(record.loss, record.grad_norm);
+      break;
     case Decision::Action::kSkip:
       record.action = kSkipped;
       ++state_.skipped;
@@ -138,6 +149,10 @@ void TrainRun::act(const Decision& decision, StepRecord& record) {
     case Decision::Action::kStop: record.action = kSkipped; break;
   }
   watch_->step(record);
+  if (decision.trouble != Trouble::kNone)
+    for (const std::string& line :
+         lines_of(to_text(examine(decision, record, recent_, parts_, train_, feeder_))))
+      watch_->message(line);
   if (decision.action == Decision::Action::kStop) return end("diverged", decision.text, kDiverged);
   if (decision.action == Decision::Action::kRewind) return rewind();
   state_.step = record.step;

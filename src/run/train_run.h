@@ -15,6 +15,7 @@
 #include "run/job_parts.h"
 #include "run/run_checkpoints.h"
 #include "run/signals.h"
+#include "run/trouble.h"
 #include "run/watch.h"
 #include "train/guard/guard.h"
 
@@ -62,6 +63,7 @@ class TrainRun {
   SignalWatch signals_;
 
   RunState state_;
+  RecentNumbers recent_;
   double last_loss_ = 0;  // of the last step that was applied
   double first_step_seconds_ = 0;
   RunSummary summary_;  // its status is empty while the run goes on
