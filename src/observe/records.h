@@ -24,6 +24,7 @@ struct StepShares {
 inline constexpr const char* kApplied = "";
 inline constexpr const char* kSkipped = "skipped";  // its update was left out
 inline constexpr const char* kRewound = "rewound";  // the run went back to a checkpoint before it
+inline constexpr const char* kStopped = "stopped";  // the run ended there
 
 struct StepRecord {
   int64_t step = 0;  // steps count from 1

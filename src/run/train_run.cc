@@ -146,7 +146,7 @@ void TrainRun::act(const Decision& decision, StepRecord& record) {
       ++state_.skipped;
       break;
     case Decision::Action::kRewind: record.action = kRewound; break;
-    case Decision::Action::kStop: record.action = kSkipped; break;
+    case Decision::Action::kStop: record.action = kStopped; break;
   }
   watch_->step(record);
   if (decision.trouble != Trouble::kNone)

@@ -106,7 +106,7 @@ Decision Guard::decide_trouble(const StepNumbers& numbers, Trouble trouble) {
     return fmt::format("{} {} is {} times its running median {}", what, short_number(value),
                        short_number(value / window.median()), short_number(window.median()));
   };
-  std::string text = fmt::format("step {}: ", numbers.step);
+  std::string text;
   switch (trouble) {
     case Trouble::kNothingCounted: text += "the loss counts nothing, all labels are masked"; break;
     case Trouble::kNonFiniteLoss: text += fmt::format("the loss is {}", numbers.loss); break;

@@ -48,7 +48,7 @@ TEST(Guard, StopPolicyStopsAtTheFirstBadValue) {
   const Decision decision = guard.decide({7, kNan, kNan, 32});
   EXPECT_EQ(decision.action, Action::kStop);
   EXPECT_EQ(decision.trouble, Trouble::kNonFiniteLoss);
-  EXPECT_EQ(decision.text, "step 7: the loss is nan; stopping");
+  EXPECT_EQ(decision.text, "the loss is nan; stopping");
 }
 
 TEST(Guard, TellsTheTroublesApart) {
@@ -64,11 +64,11 @@ TEST(Guard, SkipsUpToTheLimitThenStops) {
   Guard guard(with_policy(Policy::kSkip, 2));
   EXPECT_EQ(guard.decide({1, kNan, 1, 32}).action, Action::kSkip);
   EXPECT_EQ(good(guard, 2).action, Action::kApply);
-  EXPECT_EQ(guard.decide({3, kNan, 1, 32}).text, "step 3: the loss is nan; skipping the step, 0 left");
+  EXPECT_EQ(guard.decide({3, kNan, 1, 32}).text, "the loss is nan; skipping the step, 0 left");
   const Decision last = guard.decide({4, 1, kInf, 32});
   EXPECT_EQ(last.action, Action::kStop);
   EXPECT_EQ(last.text,
-            "step 4: the gradient norm is inf at a loss of 1; stopping: 2 skips and 0 rewinds so far, "
+            "the gradient norm is inf at a loss of 1; stopping: 2 skips and 0 rewinds so far, "
             "train.guard.max_skips allows 2");
   EXPECT_EQ(guard.lr_factor(), 1.0);
 }
@@ -86,7 +86,7 @@ TEST(Guard, RewindsCutTheLearningRateAndSurviveTheRestore) {
   const Decision first = guard.decide({3, kNan, kNan, 32});
   EXPECT_EQ(first.action, Action::kRewind);
   EXPECT_EQ(first.text,
-            "step 3: the loss is nan; rewinding to the last checkpoint, from there the learning rate times "
+            "the loss is nan; rewinding to the last checkpoint, from there the learning rate times "
             "0.5, 1 rewind left");
   guard.after_rewind(checkpoint);
   EXPECT_EQ(guard.rewinds(), 1);
@@ -135,7 +135,7 @@ TEST(Guard, FindsSpikesOnceHalfTheWindowIsFilled) {
   const Decision gradient = good(guard, 7, 6.5, 3.5);
   EXPECT_EQ(gradient.trouble, Trouble::kSpikeGradient);
   EXPECT_EQ(gradient.text,
-            "step 7: the gradient norm 3.5 is 3.5 times its running median 1; skipping the step, 98 left");
+            "the gradient norm 3.5 is 3.5 times its running median 1; skipping the step, 98 left");
 }
 
 TEST(Guard, BadValuesDoNotEnterTheMedian) {
