@@ -23,6 +23,7 @@ void run(const TrainCommand& command) {
   TrainRun run(std::move(spec), {.fresh = command.fresh, .out = &std::cerr, .out_descriptor = 2});
   const RunSummary summary = run.run();
   std::cout << fmt::format("{} {}\n", summary.status, summary.weights_sha256);
+  if (!summary.error.empty()) std::cerr << "lockstep: " << summary.error << "\n";
   if (summary.exit_code != 0) throw Exit{static_cast<int>(summary.exit_code)};
 }
 

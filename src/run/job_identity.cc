@@ -50,6 +50,9 @@ Identity job_identity(const JobSpec& spec, const ResolvedJob& job, const Schedul
   }
   add_schedule(identity, schedule, spec.train.lr.decay);
   identity.add("strategy.leaves", job.leaves);
+  // Where a rewind goes back to.
+  if (spec.train.guard.non_finite == NonFinitePolicy::kRewind)
+    identity.add("checkpoint.every", job.checkpoint_every.value_or(0));
   identity.add("data.train", data.train->fingerprint());
   identity.add("data.order_version", kOrderVersion);
   Sha256 graph;

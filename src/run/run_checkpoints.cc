@@ -66,6 +66,7 @@ void RunCheckpoints::save(TrainStep& train, const RunState& state, bool best) {
   content.state = to_json(state, train.steps_applied());
   content.texts = texts_;
   content.best = best;
+  content.also_keep = retained_;
   content.tensors.push_back(file_of(kModelFile, train.backend(), tensors.model()));
   if (!tensors.optimizer().empty())
     content.tensors.push_back(file_of(kOptimizerFile, train.backend(), tensors.optimizer()));
@@ -76,8 +77,12 @@ void RunCheckpoints::save(TrainStep& train, const RunState& state, bool best) {
 }
 
 void RunCheckpoints::check_identity(const std::string& path, const Identity& found) const {
-  const std::string differences = diff(found, identity_);
+  std::string differences = diff(found, identity_);
   if (differences.empty()) return;
+  // The graph follows from the rest: where something else differs it says nothing new.
+  const size_t graph = differences.find("\nmodel.graph: ");
+  if (graph != std::string::npos)
+    differences.erase(graph, std::min(differences.find('\n', graph + 1), differences.size()) - graph);
   throw UserError(
       "{} was written by another job; it cannot be continued with this one:\n{}\nset these back, choose "
       "another output, or start over with --fresh",
@@ -88,8 +93,20 @@ std::optional<RunState> RunCheckpoints::restore(TrainStep& train) {
   writer_.finish();
   const auto latest = latest_checkpoint(folder_);
   if (!latest) return std::nullopt;
-  const CheckpointReader reader(latest->path);
-  check_identity(latest->path, reader.identity());
+  return load(train, latest->path);
+}
+
+RunState RunCheckpoints::rewind(TrainStep& train, int64_t step) {
+  writer_.finish();
+  RunState state = load(train, checkpoint_path(folder_, step));
+  writer_.idle_writer().discard_after(step);
+  last_step_ = step;
+  return state;
+}
+
+RunState RunCheckpoints::load(TrainStep& train, const std::string& path) const {
+  const CheckpointReader reader(path);
+  check_identity(path, reader.identity());
   const TrainState& tensors = train.state();
   read_back(reader, kModelFile, train.backend(), tensors.model());
   read_back(reader, kOptimizerFile, train.backend(), tensors.optimizer());
@@ -104,13 +121,19 @@ std::optional<RunState> RunCheckpoints::restore(TrainStep& train) {
                     .guard = state.at("guard"),
                     .held_out = state.at("held_out")};
   } catch (const nlohmann::json::exception& error) {
-    throw UserError("{}: state.json is not what this version writes: {}", latest->path, error.what());
+    throw UserError("{}: state.json is not what this version writes: {}", path, error.what());
   }
 }
 
 void RunCheckpoints::discard_all() {
   writer_.idle_writer().discard_after(-1);
   last_step_.reset();
+}
+
+void RunCheckpoints::complete(int64_t step, bool best) {
+  const auto marked = best_checkpoint(folder_);
+  if (best && (!marked || marked->step != step)) mark_best_checkpoint(folder_, step);
+  writer_.idle_writer().remove_old(retained_);
 }
 
 }  // namespace lockstep

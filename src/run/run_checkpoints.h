@@ -26,6 +26,8 @@ class RunCheckpoints {
   // `texts` are files that go into every checkpoint: name, content.
   RunCheckpoints(const std::string& folder, int64_t keep, Identity identity,
                  std::vector<std::pair<std::string, std::string>> texts);
+  // The checkpoint of this step stays until another is named, however many come after it.
+  void retain(int64_t step) { retained_ = step; }
 
   // Returns when the tensors are copied; the disk is written meanwhile. See BackgroundCheckpointWriter.
   void save(TrainStep& train, const RunState& state, bool best);
@@ -37,17 +39,23 @@ class RunCheckpoints {
   // Puts the latest checkpoint back. Nothing if there is none. Throws UserError for one that is damaged or of
   // another identity.
   std::optional<RunState> restore(TrainStep& train);
+  // Puts the checkpoint of that step back and forgets those after it.
+  RunState rewind(TrainStep& train, int64_t step);
   // Removes all checkpoints, to start over.
   void discard_all();
+  // Does what a killed run may have left undone behind its last checkpoint: to mark it as the best, and to
+  // remove those that are too many.
+  void complete(int64_t step, bool best);
 
  private:
+  RunState load(TrainStep& train, const std::string& path) const;
   void check_identity(const std::string& path, const Identity& found) const;
 
   std::string folder_;
   Identity identity_;
   std::vector<std::pair<std::string, std::string>> texts_;
   BackgroundCheckpointWriter writer_;
-  std::optional<int64_t> last_step_;
+  std::optional<int64_t> last_step_, retained_;
 };
 
 }  // namespace lockstep

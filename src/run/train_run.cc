@@ -55,12 +55,14 @@ RunSummary TrainRun::run() {
   try {
     loop();
     checkpoints_->finish();
-  } catch (const Error& error) {
+  } catch (const UserError& error) {
+    end("failed", error.what(), kFailed);
+  } catch (const std::exception& error) {
     end("failed", error.what(), kFailed);
     write_summary(summary_path(parts_.spec.output), summarise());
     throw;
   }
-  const RunSummary summary = summarise();
+  RunSummary summary = summarise();
   watch_->finish(summary);
   write_summary(summary_path(parts_.spec.output), summary);
   return summary;
@@ -71,6 +73,7 @@ void TrainRun::begin() {
   const std::vector<NamedText> files = describing_files(parts_);
   checkpoints_ =
       std::make_unique<RunCheckpoints>(checkpoint_folder(spec), spec.checkpoint.keep, parts_.identity, files);
+  if (checkpoint_folder(spec) != spec.output) output_lock_.emplace(spec.output);
   std::optional<int64_t> resumed;
   if (options_.fresh) checkpoints_->discard_all();
   if (const auto restored = checkpoints_->restore(train_)) {
@@ -80,6 +83,8 @@ void TrainRun::begin() {
     last_loss_ = state_.loss;
     ++state_.restarts;
     resumed = state_.step;
+    retain_rewind_target();
+    checkpoints_->complete(state_.step, held_out_.best() && held_out_.best()->step == state_.step);
   }
   open_run_folder(spec.output, files);
   watch_ = std::make_unique<Watch>(WatchOptions{.folder = spec.output,
@@ -97,6 +102,8 @@ void TrainRun::begin() {
 }
 
 void TrainRun::loop() {
+  // A run that was killed between its last evaluation and its end has nothing left to do.
+  if (held_out_.should_stop()) return end_early();
   while (summary_.status.empty() && state_.step < parts_.steps()) {
     one_step();
     if (first_step_seconds_ == 0) first_step_seconds_ = seconds_since_start();
@@ -160,14 +167,24 @@ void TrainRun::act(const Decision& decision, StepRecord& record) {
 }
 
 void TrainRun::rewind() {
-  const auto restored = checkpoints_->restore(train_);
-  LOCKSTEP_CHECK(restored, "no checkpoint to rewind to");
-  state_.step = restored->step;
-  guard_.after_rewind(restored->guard);
-  held_out_.restore(restored->held_out);
-  watch_->rewind(restored->step);
+  const RunState restored = checkpoints_->rewind(train_, rewind_target());
+  state_.step = restored.step;
+  guard_.after_rewind(restored.guard);
+  held_out_.restore(restored.held_out);
+  watch_->rewind(restored.step);
   watch_->message(fmt::format("back to the checkpoint of step {}, with {} of the learning rate",
-                              restored->step, guard_.lr_factor()));
+                              restored.step, guard_.lr_factor()));
+}
+
+// The last checkpoint that was due, not the last one that was written: a signal, or an evaluation that was
+// the best, may have written one in between, and the bits must not depend on that.
+int64_t TrainRun::rewind_target() const {
+  const std::optional<int64_t>& every = parts_.resolved.checkpoint_every;
+  return every ? state_.step - state_.step % *every : 0;
+}
+
+void TrainRun::retain_rewind_target() {
+  if (parts_.spec.train.guard.non_finite == NonFinitePolicy::kRewind) checkpoints_->retain(rewind_target());
 }
 
 void TrainRun::finish_step() {
@@ -175,15 +192,17 @@ void TrainRun::finish_step() {
   if (!last && held_out_.exists() && due(parts_.resolved.eval_every, state_.step)) evaluate();
   if (!last && due(parts_.resolved.checkpoint_every, state_.step) && checkpoints_->last_step() != state_.step)
     save(false);
-  if (held_out_.should_stop()) {
-    if (checkpoints_->last_step() != state_.step) save(false);
-    return end("stopped_early", "the evaluations made no progress any more", kDone);
-  }
+  if (held_out_.should_stop()) return end_early();
   const int signal = signals_.caught();
   if (signal == 0 || last) return;
   if (checkpoints_->last_step() != state_.step) save(false);
   if (signal == SIGTERM) return end("preempted", "SIGTERM; a checkpoint was saved", kPreempted);
   end("interrupted", "SIGINT; a checkpoint was saved", kInterrupted);
+}
+
+void TrainRun::end_early() {
+  if (checkpoints_->last_step() != state_.step) save(false);
+  end("stopped_early", "the evaluations made no progress any more", kDone);
 }
 
 void TrainRun::evaluate() {
@@ -197,6 +216,7 @@ void TrainRun::save(bool best) {
   state_.held_out = held_out_.state();
   state_.loss = last_loss_;
   watch_->sync();
+  retain_rewind_target();
   checkpoints_->save(train_, state_, best);
 }
 

@@ -17,6 +17,7 @@
 #include "run/signals.h"
 #include "run/trouble.h"
 #include "run/watch.h"
+#include "train/checkpoint/run_lock.h"
 #include "train/guard/guard.h"
 
 namespace lockstep {
@@ -32,8 +33,9 @@ class TrainRun {
   // Reads the data and takes the memory; the output folder is not touched before run().
   TrainRun(JobSpec spec, RunOptions options);
 
-  // Until the last step, an early stop, a signal, or a step that the guard ends the run for. Writes
-  // summary.json in any case, also before it throws.
+  // Until the last step, an early stop, a signal, a step that the guard ends the run for, or a UserError of
+  // a run that has begun (a full disk), which is in the summary. Writes summary.json in any case, also before
+  // it throws.
   RunSummary run();
 
  private:
@@ -43,7 +45,10 @@ class TrainRun {
   // Does what the guard decided, and says in the record what that was.
   void act(const Decision& decision, StepRecord& record);
   void rewind();
+  int64_t rewind_target() const;
+  void retain_rewind_target();
   void finish_step();
+  void end_early();
   void evaluate();
   void save(bool best);
   void end(std::string status, std::string reason, int64_t exit_code);
@@ -58,6 +63,7 @@ class TrainRun {
   Feeder feeder_;
   HeldOut held_out_;
   Guard guard_;
+  std::optional<RunLock> output_lock_;  // where the checkpoints lie in another folder
   std::unique_ptr<RunCheckpoints> checkpoints_;
   std::unique_ptr<Watch> watch_;
   SignalWatch signals_;

@@ -62,7 +62,8 @@ void BackgroundCheckpointWriter::take_snapshot(const CheckpointContent& content)
     memory_ = std::make_unique_for_overwrite<std::byte[]>(needed);
     capacity_ = needed;
   }
-  snapshot_ = {content.step, content.identity, content.state, {}, content.texts, content.best};
+  snapshot_ = {content.step,  content.identity, content.state,    {},
+               content.texts, content.best,     content.also_keep};
   std::byte* next = memory_.get();
   for (const TensorFile& file : content.tensors) {
     std::vector<NamedTensor> copies;

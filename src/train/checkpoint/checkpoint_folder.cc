@@ -88,6 +88,11 @@ void mark_best_checkpoint(const std::string& run_dir, int64_t step) {
   sync_folder(run_dir);
 }
 
+void unmark_best_checkpoint(const std::string& run_dir) {
+  if (::unlink(best_link(run_dir).c_str()) != 0 && errno != ENOENT)
+    throw_file_error("remove", best_link(run_dir), errno);
+}
+
 void remove_checkpoint(const CheckpointInfo& checkpoint) {
   const std::string leaving = temporary_name(checkpoint.path);
   if (::rename(checkpoint.path.c_str(), leaving.c_str()) != 0)

@@ -26,6 +26,7 @@ std::optional<CheckpointInfo> best_checkpoint(const std::string& run_dir);
 
 // For the one process that writes: see CheckpointWriter, which takes the lock that these need.
 void mark_best_checkpoint(const std::string& run_dir, int64_t step);
+void unmark_best_checkpoint(const std::string& run_dir);
 // Under a temporary name first, so that a half-deleted one is never taken for complete.
 void remove_checkpoint(const CheckpointInfo& checkpoint);
 void remove_temporary_folders(const std::string& run_dir);

@@ -90,9 +90,8 @@ TEST(Checkpoint, TakesOnlyCompleteFoldersAndRemovesWhatKilledProcessesLeft) {
 TEST(Checkpoint, OneWriterPerRun) {
   const RunFolder run;
   auto first = std::make_unique<CheckpointWriter>(run.path(), 0);
-  EXPECT_EQ(
-      user_error([&] { CheckpointWriter(run.path(), 0); }),
-      "another process writes checkpoints into " + run.path() + "; end it, or choose another output folder");
+  EXPECT_EQ(user_error([&] { CheckpointWriter(run.path(), 0); }),
+            "another process writes into " + run.path() + "; end it, or choose another output folder");
   first.reset();
   EXPECT_NO_THROW(CheckpointWriter(run.path(), 0));
 }

@@ -100,21 +100,23 @@ CheckpointInfo CheckpointWriter::write(const CheckpointContent& content) {
         "checkpoint {} was not saved: {} ({})", content.step, error.what(),
         last ? fmt::format("the last complete one is {}", last->path) : "there is none before it");
   }
-  remove_old();
+  remove_old(content.also_keep);
   return written;
 }
 
 void CheckpointWriter::discard_after(int64_t step) {
+  const std::optional<CheckpointInfo> best = best_checkpoint(run_dir_);
+  if (!best || best->step > step) unmark_best_checkpoint(run_dir_);
   for (const CheckpointInfo& checkpoint : list_checkpoints(run_dir_))
     if (checkpoint.step > step) remove_checkpoint(checkpoint);
 }
 
-void CheckpointWriter::remove_old() const {
+void CheckpointWriter::remove_old(const std::optional<int64_t>& also_keep) const {
   std::vector<CheckpointInfo> all = list_checkpoints(run_dir_);
   const auto count = static_cast<int64_t>(all.size());
   for (int64_t i = 0; keep_ > 0 && i < count - keep_; ++i) {
     const CheckpointInfo& old = all[static_cast<size_t>(i)];
-    if (old.best) continue;
+    if (old.best || old.step == also_keep) continue;
     try {
       remove_checkpoint(old);
     } catch (const UserError& error) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,12 +44,14 @@ struct CheckpointContent {  // NOLINT(bugprone-exception-escape)
   std::vector<TensorFile> tensors;  // kModelFile, kOptimizerFile
   std::vector<std::pair<std::string, std::string>> texts;  // further files: name, content
   bool best = false;
+  std::optional<int64_t> also_keep;  // a step whose checkpoint stays, however old
 };
 
 class CheckpointWriter {
  public:
   // Takes the lock of the run's folder and removes what killed processes left in it. Of the complete
-  // checkpoints the newest `keep` are kept, and the best one; 0 keeps all.
+  // checkpoints the newest `keep` are kept, the best one, and the one that the last write asked for; 0 keeps
+  // all.
   CheckpointWriter(std::string run_dir, int64_t keep);
 
   // A checkpoint of the same step is replaced. On an error nothing but the temporary folder has changed, and
@@ -56,10 +59,11 @@ class CheckpointWriter {
   CheckpointInfo write(const CheckpointContent& content);
   // Forgets the checkpoints after `step`: for a run that goes on from there along another path.
   void discard_after(int64_t step);
+  // What write() ends with; also for what a process that was killed before that left.
+  void remove_old(const std::optional<int64_t>& also_keep) const;
 
  private:
   void write_files(const std::string& folder, const CheckpointContent& content) const;
-  void remove_old() const;
 
   std::string run_dir_;
   int64_t keep_;

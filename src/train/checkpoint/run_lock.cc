@@ -20,8 +20,7 @@ RunLock::RunLock(const std::string& run_dir) {
   // Other failures mean that the file system knows no locks on folders; then nothing guards against a second
   // process.
   if (::flock(folder_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    throw UserError("another process writes checkpoints into {}; end it, or choose another output folder",
-                    run_dir);
+    throw UserError("another process writes into {}; end it, or choose another output folder", run_dir);
 }
 
 }  // namespace lockstep
