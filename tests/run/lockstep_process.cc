@@ -1,0 +1,87 @@
+#include "run/lockstep_process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace lockstep {
+namespace {
+
+constexpr unsigned kLongestSeconds = 300;
+
+// Between fork and exec, so nothing that takes memory or a lock.
+[[noreturn]] void become(char* const* arguments, const char* out, const char* err,
+                         const std::optional<uint64_t>& file_limit) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::alarm(kLongestSeconds);
+  ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
+  ::dup2(::open(out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), STDOUT_FILENO);
+  ::dup2(::open(err, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), STDERR_FILENO);
+  if (file_limit) {
+    std::signal(SIGXFSZ, SIG_IGN);  // a write past the limit is then an error, not the end
+    const rlimit limit{*file_limit, *file_limit};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ::execv(arguments[0], arguments);
+  ::_exit(127);
+}
+
+}  // namespace
+
+LockstepProcess::LockstepProcess(const std::vector<std::string>& arguments, std::string log,
+                                 std::optional<uint64_t> file_limit)
+    : log_(std::move(log)) {
+  std::vector<std::string> all = {LOCKSTEP_PROGRAM};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& argument : all) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  const std::string out = log_ + ".out", err = log_ + ".err";
+  pid_ = ::fork();
+  if (pid_ == 0) become(pointers.data(), out.c_str(), err.c_str(), file_limit);
+  if (pid_ < 0) throw InternalError("cannot start {}: errno {}", all[0], errno);
+  pidfd_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+}
+
+LockstepProcess::~LockstepProcess() {
+  if (pid_ < 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+void LockstepProcess::send(int signal) const {
+  if (pid_ > 0) ::kill(pid_, signal);
+}
+
+bool LockstepProcess::catches(int signal) const {
+  std::ifstream status(fmt::format("/proc/{}/status", pid_));
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("SigCgt:"))
+      return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
+  return false;
+}
+
+Ended LockstepProcess::wait() {
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0)
+    if (errno != EINTR) throw InternalError("cannot wait for process {}: errno {}", pid_, errno);
+  pid_ = -1;
+  Ended ended;
+  if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) ended.signal = WTERMSIG(status);
+  ended.out = read_file(log_ + ".out");
+  ended.err = read_file(log_ + ".err");
+  return ended;
+}
+
+}  // namespace lockstep

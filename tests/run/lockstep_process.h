@@ -1,0 +1,45 @@
+// The program itself as a child process: started with arguments, signalled, waited for. A child cannot
+// outlive the test: it is killed with the object, with the test's process, and by its own alarm.
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/checkpoint/file_descriptor.h"
+
+namespace lockstep {
+
+// How a process ended, and what it wrote.
+struct Ended {
+  int code = -1;   // -1: a signal ended it
+  int signal = 0;  // 0: it ended by itself
+  std::string out, err;
+};
+
+class LockstepProcess {
+ public:
+  // What it writes goes to <log>.out and <log>.err. It may write files of at most so many bytes: what a full
+  // disk does.
+  LockstepProcess(const std::vector<std::string>& arguments, std::string log,
+                  std::optional<uint64_t> file_limit = std::nullopt);
+  ~LockstepProcess();
+  LockstepProcess(const LockstepProcess&) = delete;
+  LockstepProcess& operator=(const LockstepProcess&) = delete;
+
+  void send(int signal) const;
+  // Readable once the process has ended, for poll(2).
+  int descriptor() const { return pidfd_.number(); }
+  // Whether it has a handler for the signal now.
+  bool catches(int signal) const;
+  Ended wait();
+
+ private:
+  std::string log_;
+  pid_t pid_ = -1;
+  FileDescriptor pidfd_;
+};
+
+}  // namespace lockstep
