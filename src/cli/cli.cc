@@ -6,11 +6,12 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/exit.h"
+#include "run/fit.h"
 
 namespace lockstep {
 namespace {
 
-enum ExitCode { kDone = 0, kFailed = 1, kBadUsage = 2 };
+enum ExitCode { kDone = 0, kFailed = 1, kBadUsage = 2, kDoesNotFit = 3 };
 
 }  // namespace
 
@@ -36,6 +37,9 @@ int run_cli(int argc, char** argv) {
     return exit.code;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kBadUsage;
+  } catch (const DoesNotFit& error) {
+    std::cerr << "lockstep: " << error.what();
+    return kDoesNotFit;
   } catch (const UserError& error) {
     std::cerr << "lockstep: " << error.what() << "\n";
     return kBadUsage;

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "observe/summary.h"
 #include "run/announce.h"
+#include "run/fit.h"
 #include "run/job_options.h"
 #include "run/process.h"
 #include "run/run_folder.h"
@@ -35,13 +36,19 @@ const std::string& checkpoint_folder(const JobSpec& spec) {
   return spec.checkpoint.dir.empty() ? spec.output : spec.checkpoint.dir;
 }
 
+TrainPlans fitting_plans(const JobParts& parts, Backend& backend) {
+  JobPlan plan = plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, backend);
+  require_fit(parts.spec, parts.resolved, plan, parts.inputs, backend);
+  return std::move(plan.train);
+}
+
 }  // namespace
 
 TrainRun::TrainRun(JobSpec spec, RunOptions options)
     : options_(options),
       backend_(make_cpu_backend(job_threads(spec))),
       parts_(build_parts(std::move(spec), *backend_)),
-      train_(parts_.model, *backend_, parts_.options),
+      train_(fitting_plans(parts_, *backend_), parts_.model, *backend_, parts_.options),
       feeder_(*parts_.data.train,
               Order(static_cast<uint64_t>(parts_.spec.data.seed), parts_.data.train->size(),
                     parts_.spec.data.shuffle),

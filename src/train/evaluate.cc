@@ -1,5 +1,6 @@
 #include "train/evaluate.h"
 
+#include <algorithm>
 #include <chrono>
 #include <numeric>
 
@@ -24,6 +25,19 @@ std::vector<T> download(Backend& backend, const Executable& executable, size_t o
 }
 
 }  // namespace
+
+Plan plan_evaluation(const Model& model, Backend& backend, const PassOptions& passes) {
+  PassOptions forward = passes;
+  forward.disabled.emplace_back("autodiff");
+  return compile_plan(model.graph, backend, forward);
+}
+
+int64_t evaluation_bytes(const Plan& plan) {
+  int64_t bytes = plan.memory.arena_peak;
+  for (const GraphInput& input : plan.graph.inputs())
+    if (input.role == Role::kInput) bytes += plan.graph.type(input.value).bytes();
+  return bytes;
+}
 
 // Sums up the outputs of batches as the task wants it.
 class Evaluator::Scores {
@@ -77,9 +91,11 @@ std::unique_ptr<Executable> Evaluator::prepare(const Build& build, const PassOpt
   LOCKSTEP_CHECK(model.samples == batch && model.graph.outputs().size() == 3,
                  "{} was not built to evaluate batches of {}", model.graph.name(), batch);
   task_ = model.task;
-  PassOptions forward = passes;
-  forward.disabled.emplace_back("autodiff");
-  auto executable = compile(model.graph, backend_, forward);
+  Plan plan = plan_evaluation(model, backend_, passes);
+  planned_bytes_ = std::max(planned_bytes_, evaluation_bytes(plan));
+  // Full batches come first, and a tail seldom needs more.
+  if (!arena_ || arena_->bytes() < plan.memory.arena_peak) arena_ = backend_.allocate(plan.memory.arena_peak);
+  auto executable = std::make_unique<Executable>(std::move(plan), backend_, arena_);
   for (const GraphInput& input : executable->graph().inputs()) {
     if (input.role != Role::kInput) continue;
     const std::string& name = executable->graph().name(input.value);
@@ -137,14 +153,6 @@ EvalResult Evaluator::run(const Source& source, const AddressOf& address_of) {
   result.samples = records_;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
-}
-
-int64_t Evaluator::planned_bytes() const {
-  int64_t bytes = 0;
-  for (const auto& [name, buffer] : inputs_) bytes += buffer->bytes();
-  for (const Executable* executable : {full_.get(), tail_.get()})
-    if (executable != nullptr) bytes += executable->plan().memory.arena_peak;
-  return bytes;
 }
 
 }  // namespace lockstep

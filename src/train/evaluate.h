@@ -18,6 +18,10 @@
 
 namespace lockstep {
 
+// What evaluates a batch with an evaluation model.
+Plan plan_evaluation(const Model& model, Backend& backend, const PassOptions& passes);
+int64_t evaluation_bytes(const Plan& plan);  // inputs and arena; the weights are the caller's
+
 class Evaluator {
  public:
   // Gives the evaluation model for a number of records per batch.
@@ -32,7 +36,7 @@ class Evaluator {
   EvalResult run(const Source& source, const AddressOf& address_of);
 
   Task task() const { return task_; }
-  int64_t planned_bytes() const;  // inputs and arenas; the weights are the caller's
+  int64_t planned_bytes() const { return planned_bytes_; }  // inputs and arena
 
  private:
   class Scores;
@@ -44,6 +48,8 @@ class Evaluator {
   int64_t batch_;
   int64_t records_;
   Task task_ = Task::kClassify;
+  int64_t planned_bytes_ = 0;
+  std::shared_ptr<Buffer> arena_;     // of both
   std::unique_ptr<Executable> full_;  // null with fewer records than a batch
   std::unique_ptr<Executable> tail_;  // null when batches come out even
   std::unordered_map<std::string, std::unique_ptr<Buffer>> inputs_;

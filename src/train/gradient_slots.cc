@@ -66,18 +66,30 @@ void GradientSlots::reset_lists(int64_t slot) {
 
 RowList GradientSlots::merge(size_t table, RowList& a, RowList& b) {
   RowList out = make_list(tables_[table], a.length + b.length);
-  auto& executable = merges_[{table, {a.length, b.length}}];
-  if (!executable)
-    executable = std::make_unique<Executable>(
-        make_plan(merge_graph(tables_[table], a.length, b.length), backend_), backend_);
-  executable->bind("a.ids", a.ids->data());
-  executable->bind("a.rows", a.rows->data());
-  executable->bind("b.ids", b.ids->data());
-  executable->bind("b.rows", b.rows->data());
-  executable->bind("out.ids", out.ids->data());
-  executable->bind("out.rows", out.rows->data());
-  executable->run();
+  Executable& executable = merger(table, a.length, b.length);
+  executable.bind("a.ids", a.ids->data());
+  executable.bind("a.rows", a.rows->data());
+  executable.bind("b.ids", b.ids->data());
+  executable.bind("b.rows", b.rows->data());
+  executable.bind("out.ids", out.ids->data());
+  executable.bind("out.rows", out.rows->data());
+  executable.run();
   return out;
+}
+
+// Lists grow through a step and are as long in the next: in the first step the arena grows with them, and
+// those who hold a smaller one are made again when they are needed.
+Executable& GradientSlots::merger(size_t table, int64_t a, int64_t b) {
+  const std::pair key{table, std::pair{a, b}};
+  if (const auto known = merges_.find(key); known != merges_.end()) return *known->second;
+  Plan plan = make_plan(merge_graph(tables_[table], a, b), backend_);
+  if (!merge_arena_ || merge_arena_->bytes() < plan.memory.arena_peak) {
+    merges_.clear();
+    merge_arena_.reset();
+    merge_arena_ = backend_.allocate(plan.memory.arena_peak);
+  }
+  return *merges_.emplace(key, std::make_unique<Executable>(std::move(plan), backend_, merge_arena_))
+              .first->second;
 }
 
 void GradientSlots::add_lists(int64_t into, std::vector<RowList>& lists) {
@@ -93,7 +105,7 @@ void GradientSlots::add(int64_t into, int64_t from) {
 }
 
 int64_t GradientSlots::bytes() const {
-  int64_t total = 0;
+  int64_t total = merge_arena_ ? merge_arena_->bytes() : 0;
   for (const GradientSlot& slot : slots_) {
     total += slot.dense->bytes();
     for (const RowList& list : slot.tables) total += list.ids->bytes() + list.rows->bytes();

@@ -42,13 +42,15 @@ class GradientSlots {
  private:
   RowList make_list(const RowTable& table, int64_t length) const;
   RowList merge(size_t table, RowList& a, RowList& b);
+  Executable& merger(size_t table, int64_t a, int64_t b);
 
   Backend& backend_;
   std::vector<RowTable> tables_;
   std::vector<GradientSlot> slots_;
   std::unique_ptr<Executable> add_;  // null with one slot
-  // Merging two lists of given lengths, per (table, length, length).
+  // Merging two lists of given lengths, per (table, length, length); one arena for all, of the largest.
   std::map<std::pair<size_t, std::pair<int64_t, int64_t>>, std::unique_ptr<Executable>> merges_;
+  std::shared_ptr<Buffer> merge_arena_;
 };
 
 }  // namespace lockstep

@@ -72,11 +72,17 @@ TrainPlans plan_training(const Model& model, Backend& backend, const TrainOption
   return plans;
 }
 
-int64_t TrainPlans::arena_bytes() const {
-  int64_t most = 0;
+std::vector<const Plan*> TrainPlans::all() const {
+  std::vector<const Plan*> there;
   for (const std::optional<Plan>* plan :
        {&backward, &backward_accumulate, &norm, &update, &catch_up, &catch_up_all, &ema, &statistics})
-    if (plan->has_value()) most = std::max(most, (*plan)->memory.arena_peak);
+    if (plan->has_value()) there.push_back(&**plan);
+  return there;
+}
+
+int64_t TrainPlans::arena_bytes() const {
+  int64_t most = 0;
+  for (const Plan* plan : all()) most = std::max(most, plan->memory.arena_peak);
   return most;
 }
 

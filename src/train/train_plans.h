@@ -35,6 +35,7 @@ struct TrainPlans {
   std::optional<Plan> statistics;  // where the model has some
   double milliseconds = 0;         // from the model's graph to all of them
 
+  std::vector<const Plan*> all() const;  // those that are there
   int64_t arena_bytes() const;
 };
 

@@ -1,0 +1,59 @@
+#include "train/train_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "model/gpt.h"
+#include "model/resnet.h"
+#include "model/tabular.h"
+#include "train/synthetic.h"
+#include "train/train_step.h"
+
+namespace lockstep {
+namespace {
+
+std::pair<int64_t, int64_t> planned_and_taken(const Model& model, const TrainOptions& options) {
+  const auto backend = make_cpu_backend(2);
+  const TrainPlans plans = plan_training(model, *backend, options);
+  TrainStep train(model, *backend, options);
+  train.run(1e-3, [&](int64_t m) { set_synthetic_inputs(train, model, 3, m); });
+  return {train_memory(plans, options).bytes(), train.planned_bytes()};
+}
+
+TEST(TrainMemory, IsWhatAStepTakes) {
+  for (const Model& model :
+       {build_gpt({.layers = 2, .dim = 32, .heads = 2, .vocab = 61, .batch = 2, .seq = 9}),
+        build_resnet({.depth = 18, .width = 8, .image = 32, .classes = 3, .batch = 2})})
+    for (const int64_t leaves : {1, 2, 4}) {
+      TrainOptions options;
+      options.microbatches = 4;
+      options.leaves = leaves;
+      options.ema = 0.9;
+      const auto [planned, taken] = planned_and_taken(model, options);
+      EXPECT_NEAR(static_cast<double>(planned), static_cast<double>(taken), 64) << model.graph.name();
+    }
+}
+
+TEST(TrainMemory, RowListsOfManyMicrobatchesAreBounded) {
+  const Model model = build_tabular({2, 400, 8, 3, {9}, {7}, 6});
+  for (const int64_t microbatches : {1, 8}) {
+    TrainOptions options;
+    options.microbatches = microbatches;
+    options.leaves = microbatches / 2 + microbatches % 2;
+    const auto [planned, taken] = planned_and_taken(model, options);
+    EXPECT_GE(planned + 64, taken);
+    EXPECT_LE(static_cast<double>(planned), 1.05 * static_cast<double>(taken));
+  }
+}
+
+TEST(TrainMemory, TheTableNamesEveryCategory) {
+  const auto backend = make_null_backend();
+  const Model model = build_gpt({.layers = 2, .dim = 32, .heads = 2, .vocab = 61, .batch = 2, .seq = 9});
+  const TrainPlans plans = plan_training(model, *backend, {});
+  const std::string table = memory_table(plans, train_memory(plans, {}), 1 << 20);
+  for (const char* name : {"parameters", "optimizer state", "gradients", "inputs", "arena", "kernels",
+                           "evaluation          ", "planned peak", "lower bound", "saved activations"})
+    EXPECT_NE(table.find(name), std::string::npos) << name << "\n" << table;
+}
+
+}  // namespace
+}  // namespace lockstep
