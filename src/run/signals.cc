@@ -1,35 +1,49 @@
 #include "run/signals.h"
 
-#include <atomic>
-#include <csignal>
-
-#include "base/error.h"
+#include <pthread.h>
 
 namespace lockstep {
 namespace {
 
-std::atomic<int> caught_signal = 0;
-static_assert(std::atomic<int>::is_always_lock_free);
+constexpr int kSignals[] = {SIGTERM, SIGINT};
 
-// Only what may be done in a handler: one atomic, and the default action for the second signal.
-void on_signal(int signal) {
-  caught_signal = signal;
-  std::signal(SIGTERM, SIG_DFL);
-  std::signal(SIGINT, SIG_DFL);
+sigset_t watched() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : kSignals) sigaddset(&set, signal);
+  return set;
 }
 
 }  // namespace
 
 SignalWatch::SignalWatch() {
-  caught_signal = 0;
-  for (const int signal : {SIGTERM, SIGINT})
-    if (std::signal(signal, on_signal) == SIG_ERR) throw InternalError("cannot watch signal {}", signal);
+  // A signal that is ignored (SIGINT, for what a shell starts in the background) would never be waited for.
+  for (const int signal : kSignals) std::signal(signal, SIG_DFL);
+  const sigset_t set = watched();
+  pthread_sigmask(SIG_BLOCK, &set, &before_);
+  thread_ = std::thread([this] { wait_for_signals(); });
 }
 
 SignalWatch::~SignalWatch() {
-  for (const int signal : {SIGTERM, SIGINT}) std::signal(signal, SIG_DFL);
+  ending_ = true;
+  pthread_kill(thread_.native_handle(), SIGTERM);
+  thread_.join();
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-int SignalWatch::caught() const { return caught_signal; }
+void SignalWatch::wait_for_signals() {
+  const sigset_t set = watched();
+  for (;;) {
+    int signal = 0;
+    sigwait(&set, &signal);
+    if (ending_) return;
+    if (begun_ && caught_ == 0) {
+      caught_ = signal;
+      continue;
+    }
+    pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+    std::raise(signal);  // with nobody to handle it
+  }
+}
 
 }  // namespace lockstep

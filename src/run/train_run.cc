@@ -58,6 +58,7 @@ TrainRun::TrainRun(JobSpec spec, RunOptions options)
 
 RunSummary TrainRun::run() {
   summary_.started = utc_time(std::time(nullptr));
+  signals_.begin();
   begin();
   try {
     loop();

@@ -57,6 +57,7 @@ class TrainRun {
   int64_t planned_bytes() const { return train_.planned_bytes() + held_out_.planned_bytes(); }
 
   RunOptions options_;
+  SignalWatch signals_;  // before all that has threads
   std::unique_ptr<Backend> backend_;
   JobParts parts_;
   TrainStep train_;
@@ -66,7 +67,6 @@ class TrainRun {
   std::optional<RunLock> output_lock_;  // where the checkpoints lie in another folder
   std::unique_ptr<RunCheckpoints> checkpoints_;
   std::unique_ptr<Watch> watch_;
-  SignalWatch signals_;
 
   RunState state_;
   RecentNumbers recent_;

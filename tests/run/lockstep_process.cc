@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "base/error.h"
@@ -34,6 +36,15 @@ constexpr unsigned kLongestSeconds = 300;
   }
   ::execv(arguments[0], arguments);
   ::_exit(127);
+}
+
+// Whether a line of proc(5)'s status, a set of signals, has this one.
+bool in_set(const std::filesystem::path& path, std::string_view name, int signal) {
+  std::ifstream status(path);
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(name))
+      return (std::stoull(line.substr(name.size()), nullptr, 16) >> (signal - 1) & 1) != 0;
+  return false;
 }
 
 }  // namespace
@@ -63,12 +74,15 @@ void LockstepProcess::send(int signal) const {
   if (pid_ > 0) ::kill(pid_, signal);
 }
 
-bool LockstepProcess::catches(int signal) const {
-  std::ifstream status(fmt::format("/proc/{}/status", pid_));
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("SigCgt:"))
-      return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;
-  return false;
+bool LockstepProcess::pending(int signal) const {
+  return in_set(fmt::format("/proc/{}/status", pid_), "ShdPnd:", signal);
+}
+
+int64_t LockstepProcess::threads_open_to(int signal) const {
+  const std::filesystem::directory_iterator threads(fmt::format("/proc/{}/task", pid_));
+  return std::count_if(begin(threads), end(threads), [&](const auto& thread) {
+    return !in_set(thread.path() / "status", "SigBlk:", signal);
+  });
 }
 
 Ended LockstepProcess::wait() {

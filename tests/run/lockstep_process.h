@@ -32,8 +32,10 @@ class LockstepProcess {
   void send(int signal) const;
   // Readable once the process has ended, for poll(2).
   int descriptor() const { return pidfd_.number(); }
-  // Whether it has a handler for the signal now.
-  bool catches(int signal) const;
+  // Whether the signal was sent and nobody has taken it yet.
+  bool pending(int signal) const;
+  // How many of its threads could be interrupted by the signal.
+  int64_t threads_open_to(int signal) const;
   Ended wait();
 
  private:
