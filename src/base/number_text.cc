@@ -7,6 +7,7 @@
 namespace lockstep {
 
 std::string short_number(double value, int digits) {
+  if (std::isnan(value)) return "nan";  // its sign means nothing and differs between machines
   if (!std::isfinite(value) || value == 0) return fmt::format("{:g}", std::abs(value) == 0 ? 0.0 : value);
   // Rounded first: 0.00999 to two digits is 0.01, and that is not written as a power.
   const std::string scientific = fmt::format("{:.{}e}", value, digits - 1);

@@ -21,6 +21,8 @@ TEST(ShortNumber, WritesWhatAPersonWould) {
   EXPECT_EQ(short_number(0), "0");
   EXPECT_EQ(short_number(-0.0), "0");
   EXPECT_EQ(short_number(std::numeric_limits<double>::infinity()), "inf");
+  EXPECT_EQ(short_number(-std::numeric_limits<double>::infinity()), "-inf");
+  EXPECT_EQ(short_number(-std::numeric_limits<double>::quiet_NaN()), "nan");
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ std::optional<NonFiniteValue> first_non_finite(Executable& executable, Backend& 
   Search search(executable, backend);
   const Graph& graph = executable.graph();
   for (const GraphInput& input : graph.inputs()) {
-    if (input.role == Role::kGrad) continue;  // written by the graph, or used as scratch
+    if (input.role == Role::kGrad || input.role == Role::kStatistic)
+      continue;  // written by the graph, or used as scratch
     if (search.bad(input.value, executable.address_of(input.value))) return search.found();
   }
   executable.run_watched([&](const Node& node) {

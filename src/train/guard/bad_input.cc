@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/number_text.h"
 #include "data/source.h"
 #include "graph/op_def.h"
 
@@ -22,7 +23,7 @@ bool is_label(const std::string& name) { return name == "labels" || name == "tar
 
 // What is wrong with a value, or nothing.
 std::string wrong(const std::string& name, DType dtype, double x, std::optional<int64_t> bound) {
-  if (is_floating(dtype)) return std::isfinite(x) ? "" : fmt::format("{}", x);
+  if (is_floating(dtype)) return std::isfinite(x) ? "" : short_number(x);
   if (!bound || (is_label(name) && x == kIgnoredLabel)) return "";
   return x >= 0 && x < static_cast<double>(*bound) ? "" : fmt::format("{}, outside [0, {})", x, *bound);
 }

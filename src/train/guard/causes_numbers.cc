@@ -77,7 +77,7 @@ std::optional<Cause> large_activations_cause(const TroubleFacts& facts) {
     return std::nullopt;
   Cause cause{"exploding activations", 30, {}, "", lr_advice(facts).sets};
   cause.evidence.push_back(fmt::format("before {} turned {}, {} already held {}", seen.first->value,
-                                       seen.first->found, seen.first->largest_value,
+                                       short_number(seen.first->found), seen.first->largest_value,
                                        short_number(seen.first->largest)));
   if (seen.first->op.find("attention") != std::string::npos)
     cause.evidence.emplace_back("attention saturates when its logits grow (arXiv 2302.05442, 2303.06296)");

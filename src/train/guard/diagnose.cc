@@ -22,10 +22,11 @@ std::string headline_of(const TroubleFacts& facts) {
   switch (facts.trouble) {
     case Trouble::kNothingCounted:
       return fmt::format("step {}: the loss counts nothing, all labels are masked", numbers.step);
-    case Trouble::kNonFiniteLoss: return fmt::format("step {}: the loss is {}", numbers.step, numbers.loss);
+    case Trouble::kNonFiniteLoss:
+      return fmt::format("step {}: the loss is {}", numbers.step, short_number(numbers.loss));
     case Trouble::kNonFiniteGradient:
-      return fmt::format("step {}: the gradient norm is {} at a loss of {}", numbers.step, numbers.grad_norm,
-                         short_number(numbers.loss));
+      return fmt::format("step {}: the gradient norm is {} at a loss of {}", numbers.step,
+                         short_number(numbers.grad_norm), short_number(numbers.loss));
     default: break;
   }
   return fmt::format("step {}: a spike, loss {} and gradient norm {}", numbers.step,
@@ -55,7 +56,7 @@ std::vector<std::string> findings_of(const TroubleFacts& facts) {
                                 seen.parameter.value_or("?")));
   } else if (seen.first) {
     lines.push_back(fmt::format("first bad value: {} = {} ({}), element {}, in {}", seen.first->value,
-                                seen.first->found, seen.first->op, seen.first->element,
+                                short_number(seen.first->found), seen.first->op, seen.first->element,
                                 seen.first->in_backward ? "backward" : "forward"));
     if (seen.parameter) lines.push_back(fmt::format("nearest parameter: {}", *seen.parameter));
   } else if (seen.bad_sum_of) {

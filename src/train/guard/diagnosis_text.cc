@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/number_text.h"
 #include "train/guard/diagnose.h"
 
 namespace lockstep {
@@ -11,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-json number(double value) { return std::isfinite(value) ? json(value) : json(fmt::format("{}", value)); }
+json number(double value) { return std::isfinite(value) ? json(value) : json(short_number(value)); }
 
 json numbers(const std::vector<double>& values) {
   json list = json::array();

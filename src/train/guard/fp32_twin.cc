@@ -27,7 +27,8 @@ bool run_twin(const Model& model, Executable& backward, Backend& backend, const 
   for (const GraphInput& input : twin->graph().inputs()) {
     const std::string& name = twin->graph().name(input.value);
     const Value same = backward.graph().find(name);
-    if (input.role != Role::kGrad && same.valid()) {
+    const bool written = input.role == Role::kGrad || input.role == Role::kStatistic;
+    if (!written && same.valid()) {
       twin->bind(name, backward.address_of(same));
       continue;
     }

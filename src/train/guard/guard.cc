@@ -109,9 +109,9 @@ Decision Guard::decide_trouble(const StepNumbers& numbers, Trouble trouble) {
   std::string text;
   switch (trouble) {
     case Trouble::kNothingCounted: text += "the loss counts nothing, all labels are masked"; break;
-    case Trouble::kNonFiniteLoss: text += fmt::format("the loss is {}", numbers.loss); break;
+    case Trouble::kNonFiniteLoss: text += fmt::format("the loss is {}", short_number(numbers.loss)); break;
     case Trouble::kNonFiniteGradient:
-      text += fmt::format("the gradient norm is {} at a loss of {}", numbers.grad_norm,
+      text += fmt::format("the gradient norm is {} at a loss of {}", short_number(numbers.grad_norm),
                           short_number(numbers.loss));
       break;
     case Trouble::kSpikeGradient: text += times("the gradient norm", numbers.grad_norm, grad_norms_); break;

@@ -11,36 +11,6 @@
 namespace lockstep {
 namespace {
 
-// Keeps the @state inputs of a graph and puts them back: running a microbatch again moves them again.
-class StateKeeper {
- public:
-  StateKeeper(Executable& executable, Backend& backend) : executable_(executable), backend_(backend) {
-    each([&](void* data, int64_t bytes) {
-      kept_.emplace_back(static_cast<size_t>(bytes));
-      backend_.download(kept_.back().data(), data, bytes);
-    });
-  }
-  StateKeeper(const StateKeeper&) = delete;
-  StateKeeper& operator=(const StateKeeper&) = delete;
-  ~StateKeeper() {
-    size_t next = 0;
-    each([&](void* data, int64_t bytes) { backend_.upload(data, kept_[next++].data(), bytes); });
-  }
-
- private:
-  template <typename F>
-  void each(const F& visit) {
-    const Graph& graph = executable_.graph();
-    for (const GraphInput& input : graph.inputs())
-      if (input.role == Role::kState)
-        visit(executable_.address_of(input.value), graph.type(input.value).bytes());
-  }
-
-  Executable& executable_;
-  Backend& backend_;
-  std::vector<std::vector<char>> kept_;
-};
-
 class Inspector {
  public:
   Inspector(TrainStep& train, const Model& model, const InspectOptions& options)
@@ -49,7 +19,6 @@ class Inspector {
   Inspection run() {
     look_at_sums();
     if (parameter_was_bad()) return found_;
-    const StateKeeper keeper(train_.backward(), backend_);
     for (int64_t m = 0; m < options_.microbatches; ++m)
       if (look_at_microbatch(m)) return found_;
     blame_for_spike();

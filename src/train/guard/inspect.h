@@ -2,7 +2,7 @@
 //
 // The order of the search is that of blame: a parameter that was bad before the step, a bad value in the
 // batch, the first bad value that a node made. The step's gradients are lost: it must not be applied
-// afterwards. Parameters and state (running means) are left as they were.
+// afterwards. Parameters and everything else that is kept from step to step are left as they were.
 #pragma once
 #include <functional>
 #include <string>

@@ -29,12 +29,12 @@ class Walk {
   // from further on, and the former is of its own layer.
   std::string upstream(Value from) const {
     std::vector<bool> seen(static_cast<size_t>(graph_.value_count()), false);
-    using Entry = std::tuple<int, int64_t, int32_t>;  // cost, order of discovery, value
+    using Entry = std::tuple<int, bool, int64_t, int32_t>;  // cost, vector, order of discovery, value
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
     int64_t order = 0;
-    open.emplace(0, order++, from.id);
+    open.emplace(0, false, order++, from.id);
     while (!open.empty()) {
-      const auto [cost, at, id] = open.top();
+      const auto [cost, vector, at, id] = open.top();
       open.pop();
       if (seen[static_cast<size_t>(id)]) continue;
       seen[static_cast<size_t>(id)] = true;
@@ -42,7 +42,8 @@ class Walk {
       if (is_input(graph_, value, Role::kParam)) return graph_.name(value);
       if (graph_.producer(value) < 0) continue;
       const Node& node = graph_.nodes()[static_cast<size_t>(graph_.producer(value))];
-      for (const Value operand : node.inputs) open.emplace(cost + step_cost(operand), order++, operand.id);
+      for (const Value operand : node.inputs)
+        open.emplace(cost + step_cost(operand), graph_.type(operand).shape.rank() < 2, order++, operand.id);
     }
     return {};
   }
@@ -50,7 +51,8 @@ class Walk {
  private:
   int step_cost(Value value) const {
     const int32_t producer = graph_.producer(value);
-    if (producer < 0) return 0;
+    // A weight says more than the bias that is added after it.
+    if (producer < 0) return graph_.type(value).shape.rank() < 2 ? 1 : 0;
     const std::string_view op = graph_.nodes()[static_cast<size_t>(producer)].op->name;
     if (std::find(kMoves.begin(), kMoves.end(), op) != kMoves.end()) return 0;
     return producer > loss_ ? 2 : 1;
