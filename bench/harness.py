@@ -6,6 +6,8 @@ machine falls on everyone. The result goes to bench/results/NAME.json:
 
     {"machine": {...}, "cases": [{"case", "metric", "unit", "better", "ours", "peers", "floor", "ratio", "samples"}]}
 
+A bench may add {"facts": {...}}: what its figures depend on or what it found beside them.
+
 `ratio` is above 1 when ours is better than the best peer, whichever direction is better; `floor` is what the machine
 itself would allow, where that is known; `samples` are the values behind the medians. Only the standard library is used.
 """
@@ -72,6 +74,7 @@ class Bench:
         self.cases = []
         self.failed = []  # (case, runner, reason); a runner that failed once is left out of the rest of its case
         self.versions = {}
+        self.facts = {}
 
     def measure(self, case, runners, metrics, repeats=3):
         """Measures one case: `runners` maps names to functions that return figures; `lockstep` is ours."""
@@ -123,6 +126,8 @@ class Bench:
         RESULTS.mkdir(parents=True, exist_ok=True)
         path = RESULTS / f"{self.name}.json"
         result = {"machine": machine(self.versions), "cases": self.cases}
+        if self.facts:
+            result["facts"] = self.facts
         if self.failed:
             result["failed"] = [dict(zip(("case", "runner", "reason"), one)) for one in self.failed]
         path.write_text(json.dumps(result, indent=1) + "\n")
