@@ -8,6 +8,7 @@
 #include "fuzz/csv.h"
 #include "fuzz/graph_text.h"
 #include "fuzz/job.h"
+#include "fuzz/launch_environment.h"
 #include "fuzz/run_files.h"
 #include "fuzz/safetensors.h"
 
@@ -35,6 +36,9 @@ TEST(FuzzCorpus, EveryTextIsAGraphOrAUserError) { replay("graph_text", check_gra
 TEST(FuzzCorpus, EveryTextIsAJobOrAUserError) { replay("job", check_job); }
 TEST(FuzzCorpus, EveryTextIsMetricsOrAUserError) { replay("metrics", check_metrics); }
 TEST(FuzzCorpus, EveryTextIsASummaryOrAUserError) { replay("summary", check_summary); }
+TEST(FuzzCorpus, EveryEnvironmentIsAPlacementOrAUserError) {
+  replay("launch_environment", check_launch_environment);
+}
 TEST(FuzzCorpus, EveryFileIsTensorsOrAUserError) { replay("safetensors", check_safetensors); }
 
 }  // namespace

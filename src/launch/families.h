@@ -1,0 +1,30 @@
+// The families of variables by which launchers tell a process where it stands, one function each.
+//
+// A function gives nothing when its launcher did not start this process, and a UserError when it did and a
+// variable is missing or malformed. MASTER_ADDR and MASTER_PORT hold for every family.
+#pragma once
+#include <optional>
+
+#include "launch/placement.h"
+#include "launch/variables.h"
+
+namespace lockstep {
+
+inline constexpr int64_t kMostWorkers = 65536;
+
+std::optional<Placement> torchrun_placement(const Variables& variables);
+std::optional<Placement> slurm_placement(const Variables& variables);
+std::optional<Placement> open_mpi_placement(const Variables& variables);
+std::optional<Placement> mpich_placement(const Variables& variables);
+std::optional<Placement> mvapich_placement(const Variables& variables);
+std::optional<Placement> vertex_placement(const Variables& variables);
+std::optional<Placement> tf_config_placement(const Variables& variables);
+
+// Where rank 0 is: MASTER_ADDR and MASTER_PORT if set, otherwise this host, if all are on it. `known` is the
+// host of rank 0 if the family tells it.
+void place_master(Placement& placement, const Variables& variables, const std::string& known = "");
+
+// A port of this job's own for families that have none: two jobs on one host should not meet by chance.
+int64_t port_of_job(std::string_view job);
+
+}  // namespace lockstep
