@@ -1,4 +1,5 @@
-// lockstep lr JOB: the learning rate of a job's steps, as a table and a plot. Touches nothing.
+// lockstep lr JOB: the learning rate of a job's steps, as a table and a plot; or, with --range-test, which
+// one its model and data can take. Touches nothing.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -8,6 +9,7 @@
 
 #include "base/number_text.h"
 #include "cli/cli.h"
+#include "cli/lr_range.h"
 #include "job/parse.h"
 #include "observe/plot.h"
 #include "run/job_schedule.h"
@@ -22,6 +24,8 @@ struct LrOptions {
   std::string file;
   std::vector<std::string> overrides;
   bool ascii = false;
+  bool range_test = false;
+  LrRangeSettings range;
 };
 
 // `parts` + 1 steps spread evenly over [begin, end], with both.
@@ -77,6 +81,7 @@ void print_plot(const Schedule& schedule, bool ascii) {
 
 void run(const LrOptions& options) {
   const JobSpec spec = load_job(options.file, options.overrides);
+  if (options.range_test) return run_range_test(spec, options.range, options.ascii);
   JobFacts facts;
   if (spec.data.train.format == DataFormat::kSynthetic) facts.train_samples = spec.data.train.samples;
   const ResolvedJob job = resolve(spec, facts);
@@ -107,6 +112,13 @@ void add_lr_command(CLI::App& app) {
                    "key=value, as in train.lr.base=1e-3 (may be given several times)")
       ->allow_extra_args(false);
   command->add_flag("--ascii", options->ascii, "plot with plain characters, whatever the locale");
+  CLI::Option* test = command->add_flag("--range-test", options->range_test,
+                                        "train with rates that rise from step to step, and recommend one");
+  command->add_option("--from", options->range.from, "the first rate of the range test")
+      ->capture_default_str()
+      ->needs(test);
+  command->add_option("--to", options->range.to, "its last rate")->capture_default_str()->needs(test);
+  command->add_option("--steps", options->range.steps, "its length")->capture_default_str()->needs(test);
   command->callback([options] { run(*options); });
 }
 

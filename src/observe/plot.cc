@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <limits>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/number_text.h"
@@ -71,8 +72,11 @@ std::pair<std::string, std::string> end_labels(const Range& range) {
 }
 
 std::string bottom_axis(const Range& across, const Frame& frame, size_t margin, int width,
-                        const std::string& name) {
-  const std::string low = short_number(across.low, 7), high = short_number(across.high, 7);
+                        const PlotOptions& options) {
+  const auto label = [&](double place) {
+    return short_number(options.log_x ? std::pow(10, place) : place, 7);
+  };
+  const std::string low = label(across.low), high = label(across.high);
   std::string text = fmt::format("{:{}} {}{}", "", margin, frame.corner, frame.mark);
   for (int i = 0; i < width - 2; ++i) text += frame.bottom;
   text += fmt::format("{}\n{:{}}", frame.mark, "", margin + 2);
@@ -80,13 +84,16 @@ std::string bottom_axis(const Range& across, const Frame& frame, size_t margin, 
   const auto room = static_cast<size_t>(width);
   const size_t gap = room > low.size() + high.size() ? room - low.size() - high.size() : 1;
   text += fmt::format("{}{:{}}{}", low, "", gap, high);
-  return text + (name.empty() ? "" : "  " + name) + "\n";
+  return text + (options.x_name.empty() ? "" : "  " + options.x_name) + "\n";
 }
 
 }  // namespace
 
-std::string line_plot(std::span<const double> x, std::span<const double> y, const PlotOptions& options) {
-  LOCKSTEP_CHECK(x.size() == y.size(), "{} x and {} y", x.size(), y.size());
+std::string line_plot(std::span<const double> xs, std::span<const double> y, const PlotOptions& options) {
+  LOCKSTEP_CHECK(xs.size() == y.size(), "{} x and {} y", xs.size(), y.size());
+  std::vector<double> x(xs.begin(), xs.end());
+  if (options.log_x)
+    for (double& value : x) value = std::log10(value);
   const int width = std::max(8, options.width), height = std::max(2, options.height);
   Range across, up;
   for (size_t i = 0; i < x.size(); ++i) {
@@ -113,7 +120,7 @@ std::string line_plot(std::span<const double> x, std::span<const double> y, cons
                                  : "",
                         margin, at_high || at_low ? frame.tick : frame.side, canvas.row(row));
   }
-  return text + bottom_axis(across, frame, margin, width, options.x_name);
+  return text + bottom_axis(across, frame, margin, width, options);
 }
 
 bool environment_is_utf8() {

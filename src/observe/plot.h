@@ -18,6 +18,7 @@ struct PlotOptions {
   int height = 12;  // rows of it, at least 2
   bool unicode = true;
   bool from_zero = false;  // the vertical axis includes 0
+  bool log_x = false;      // x is above 0, and its axis logarithmic
   std::string x_name;
 };
 

@@ -31,6 +31,22 @@ TEST(Plot, ARisingLineInAscii) {
             "    1       10  step\n");
 }
 
+TEST(Plot, ALogarithmicAxis) {
+  PlotOptions options;
+  options.unicode = false;
+  options.width = 10;
+  options.height = 5;
+  options.log_x = true;
+  EXPECT_EQ(line_plot(std::vector<double>{1e-7, 1e-6, 1e-5, 1e-4}, count_to(4), options),
+            "4 +        .'\n"
+            "  |      .'\n"
+            "  |    .'\n"
+            "  |  .'\n"
+            "1 +.'\n"
+            "  ++--------+\n"
+            "   1e-7  1e-4\n");
+}
+
 TEST(Plot, ARisingLineInBraille) {
   PlotOptions options;
   options.width = 8;

@@ -26,7 +26,7 @@ SignalWatch::SignalWatch() {
 
 SignalWatch::~SignalWatch() {
   ending_ = true;
-  pthread_kill(thread_.native_handle(), SIGTERM);
+  pthread_kill(thread_.native_handle(), SIGINT);  // wakes it
   thread_.join();
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }

@@ -37,6 +37,16 @@ double power_of(double x, double power) {
   return portable_exp(power * portable_log(x));
 }
 
+double peak_over_base(const ScheduleSettings& s) {
+  const double ratio = static_cast<double>(s.global_batch) / static_cast<double>(s.base_batch);
+  switch (s.scaling) {
+    case Scaling::kNone: return 1;
+    case Scaling::kLinear: return ratio;
+    case Scaling::kSqrt: return std::sqrt(ratio);
+  }
+  return 1;
+}
+
 bool falls(Kind kind) { return kind != Kind::kConstant && kind != Kind::kInverseSqrt; }
 
 void check(const ScheduleSettings& s) {
@@ -57,12 +67,7 @@ Schedule::Schedule(const ScheduleSettings& settings) : settings_(settings) {
   ScheduleSettings& s = settings_;
   if (s.base_batch == 0) s.base_batch = s.global_batch;
   check(s);
-  const double ratio = static_cast<double>(s.global_batch) / static_cast<double>(s.base_batch);
-  switch (s.scaling) {
-    case Scaling::kNone: peak_ = s.base; break;
-    case Scaling::kLinear: peak_ = s.base * ratio; break;
-    case Scaling::kSqrt: peak_ = s.base * std::sqrt(ratio); break;
-  }
+  peak_ = s.base * peak_over_base(s);
   fall_begin_ = fall_end_ = s.warmup_steps;
   if (!falls(s.kind)) return;
   const int64_t room = s.total_steps - s.warmup_steps;
@@ -77,6 +82,8 @@ Schedule::Schedule(const ScheduleSettings& settings) : settings_(settings) {
     fall_end_ = fall_begin_ + s.decay_steps;
   }
 }
+
+double Schedule::base_for(double peak) const { return peak / peak_over_base(settings_); }
 
 double Schedule::share(int64_t step) const {
   const ScheduleSettings& s = settings_;

@@ -38,6 +38,8 @@ class Schedule {
 
   double lr(int64_t step) const;
   double peak() const { return peak_; }
+  // The base that gives this peak, by the same rule.
+  double base_for(double peak) const;
   // "linear: 1e-4 x 256/32 = 8e-4 (Goyal et al., arXiv 1706.02677)"
   std::string reason() const;
 

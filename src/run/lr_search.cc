@@ -1,0 +1,38 @@
+#include "run/lr_search.h"
+
+#include <cmath>
+#include <limits>
+
+#include "backend/backend.h"
+#include "run/feeder.h"
+#include "run/fit.h"
+#include "run/job_options.h"
+#include "run/job_parts.h"
+
+namespace lockstep {
+
+LrSearch search_lr(JobSpec spec, const LrRangeSettings& settings,
+                   const std::function<void(const LrRange&)>& watch) {
+  LrRange range(settings);  // refuses a range that is none before anything is read
+  const auto backend = make_cpu_backend(job_threads(spec));
+  const JobParts parts = build_parts(std::move(spec), *backend);
+  JobPlan plan = plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, *backend);
+  require_fit(parts.spec, parts.resolved, plan, parts.inputs, *backend);
+  TrainStep train(std::move(plan.train), parts.model, *backend, parts.options);
+  Feeder feeder(
+      *parts.data.train,
+      Order(static_cast<uint64_t>(parts.spec.data.seed), parts.data.train->size(), parts.spec.data.shuffle),
+      parts.spec.train.microbatch, parts.resolved.microbatches, train);
+  for (int64_t step = 1;; ++step) {
+    const StepResult result =
+        train.accumulate([&](int64_t microbatch) { feeder.load(train, step, microbatch); }, step);
+    // A gradient that is not finite would make the next loss so.
+    const bool more =
+        range.add(std::isfinite(result.grad_norm) ? result.loss : std::numeric_limits<double>::quiet_NaN());
+    if (watch) watch(range);
+    if (!more) return {std::move(range), parts.schedule};
+    train.apply(range.lr(step));
+  }
+}
+
+}  // namespace lockstep
