@@ -25,5 +25,12 @@ TEST(ShortNumber, WritesWhatAPersonWould) {
   EXPECT_EQ(short_number(-std::numeric_limits<double>::quiet_NaN()), "nan");
 }
 
+TEST(NumberText, Bytes) {
+  EXPECT_EQ(bytes_text(0), "0 B");
+  EXPECT_EQ(bytes_text(1000), "1000 B");
+  EXPECT_EQ(bytes_text(1536), "1.5 KiB");
+  EXPECT_EQ(bytes_text(int64_t{1} << 62), "4096 PiB");
+}
+
 }  // namespace
 }  // namespace lockstep

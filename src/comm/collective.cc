@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/number_text.h"
+
 namespace lockstep {
 
 std::string_view name_of(CollectiveKind kind) {
@@ -19,17 +21,6 @@ Slice slice_of(int64_t count, int ranks, int rank, int64_t block) {
   const int64_t blocks = (count + block - 1) / block;
   const auto edge = [&](int64_t at) { return std::min(count, blocks * at / ranks * block); };
   return {edge(rank), edge(rank + 1)};
-}
-
-std::string bytes_text(int64_t bytes) {
-  static constexpr std::array<std::string_view, 4> kUnits = {"B", "KiB", "MiB", "GiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.4g} {}", value, kUnits[unit]);
 }
 
 std::string text_of(CollectiveKind kind, uint64_t number, std::string_view label, int64_t bytes) {

@@ -59,7 +59,5 @@ struct Collective {
 // "all_reduce #17 (bucket 3, 64 MiB)"
 std::string text_of(CollectiveKind kind, uint64_t number, std::string_view label, int64_t bytes);
 std::string text_of(const Collective& collective);
-// "64 MiB", "1.5 KiB", "12 B"
-std::string bytes_text(int64_t bytes);
 
 }  // namespace lockstep

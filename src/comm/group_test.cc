@@ -4,6 +4,7 @@
 
 #include <latch>
 
+#include "base/number_text.h"
 #include "comm/ranks_testing.h"
 #include "comm/tree_testing.h"
 

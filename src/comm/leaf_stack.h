@@ -2,8 +2,9 @@
 //
 // Leaves, or subtrees that somebody else has summed, are pushed from left to right; two siblings are merged
 // as soon as both are there. Pushing the leaves of one rank leaves its maximal aligned subtrees, which are
-// what it sends; pushing these of all ranks leaves the root. The order of additions is that of
-// train/leaf_tree.h for any way in which the leaves are dealt out.
+// what it sends; pushing these of all ranks leaves the root. The order of additions is the same for any way
+// in which the leaves are dealt out. At most log2(V) + 1 sums are alive where a range begins at an aligned
+// leaf, twice that elsewhere.
 #pragma once
 #include <span>
 #include <vector>
@@ -35,10 +36,22 @@ class LeafStack {
 
   // What the slots hold, left to right.
   std::span<const LeafRange> subtrees() const { return subtrees_; }
+  void clear() { subtrees_.clear(); }
 
  private:
   int64_t leaves_;
   std::vector<LeafRange> subtrees_;
 };
+
+// How many slots summing these leaves takes.
+inline int64_t stack_depth(LeafRange range, int64_t leaves) {
+  LeafStack stack(leaves);
+  int64_t most = 0;
+  for (int64_t leaf = range.begin; leaf < range.end; ++leaf) {
+    most = std::max(most, stack.next_slot() + 1);
+    stack.push({leaf, leaf + 1}, [](int64_t, int64_t) {});
+  }
+  return most;
+}
 
 }  // namespace lockstep

@@ -111,16 +111,4 @@ std::vector<Fact> run_facts(const RunView& run) {
   return facts.take();
 }
 
-std::string bytes_text(int64_t bytes) {
-  constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  auto amount = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (std::abs(amount) >= 1023.5 && unit + 1 < kUnits.size()) {
-    amount /= 1024;
-    ++unit;
-  }
-  // Four digits, so that 1023 MiB is not 1.02e3.
-  return fmt::format("{} {}", short_number(amount, amount >= 999.5 ? 4 : 3), kUnits[unit]);
-}
-
 }  // namespace lockstep

@@ -20,7 +20,4 @@ struct Fact {
 // What a run does not have (tokens, workers of an unfinished run) is left out.
 std::vector<Fact> run_facts(const RunView& run);
 
-// 512 B, 1.5 KiB, 12 GiB.
-std::string bytes_text(int64_t bytes);
-
 }  // namespace lockstep

@@ -247,12 +247,5 @@ weights           1234            1234
 identity          abcd            abcd)");
 }
 
-TEST(RunFacts, Bytes) {
-  EXPECT_EQ(bytes_text(0), "0 B");
-  EXPECT_EQ(bytes_text(1000), "1000 B");
-  EXPECT_EQ(bytes_text(1536), "1.5 KiB");
-  EXPECT_EQ(bytes_text(int64_t{1} << 62), "4096 PiB");
-}
-
 }  // namespace
 }  // namespace lockstep

@@ -40,10 +40,10 @@ Graph merge_graph(const RowTable& table, int64_t a, int64_t b_length) {
 }  // namespace
 
 GradientSlots::GradientSlots(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
-                             int64_t count)
+                             int64_t count, const Allocate& allocate)
     : backend_(backend), tables_(tables) {
   for (int64_t slot = 0; slot < count; ++slot)
-    slots_.push_back({backend.allocate(layout.sums_numel() * kFloat), make_lists()});
+    slots_.push_back({allocate(layout.sums_numel() * kFloat), make_lists()});
   if (count == 1) return;
   add_ = std::make_unique<Executable>(make_plan(add_graph(layout.sums_numel()), backend), backend);
 }
@@ -52,9 +52,9 @@ RowList GradientSlots::make_list(const RowTable& table, int64_t length) const {
   return {backend_.allocate(length * kId), backend_.allocate(length * table.table[1] * kFloat), length};
 }
 
-std::vector<RowList> GradientSlots::make_lists() const {
+std::vector<RowList> GradientSlots::make_lists(int64_t microbatches) const {
   std::vector<RowList> lists;
-  for (const RowTable& table : tables_) lists.push_back(make_list(table, table.ids));
+  for (const RowTable& table : tables_) lists.push_back(make_list(table, table.ids * microbatches));
   return lists;
 }
 

@@ -1,6 +1,7 @@
 // Gradient slots: the partial sums of the canonical tree. A slot holds one flat buffer for all dense
 // gradients and the statistics behind them, and, for each table with row gradients, a list of rows.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <utility>
@@ -26,8 +27,11 @@ struct GradientSlot {
 
 class GradientSlots {
  public:
+  // Makes the buffer of a slot's sums.
+  using Allocate = std::function<std::unique_ptr<Buffer>(int64_t bytes)>;
+
   GradientSlots(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
-                int64_t count);
+                int64_t count, const Allocate& allocate);
 
   GradientSlot& operator[](int64_t slot) { return slots_[static_cast<size_t>(slot)]; }
   // Replaces the lists of a slot by empty buffers for the lists of one microbatch.
@@ -36,12 +40,15 @@ class GradientSlots {
   void add(int64_t into, int64_t from);
   // Adds only the lists: into the slot, the lists of one more microbatch.
   void add_lists(int64_t into, std::vector<RowList>& lists);
-  std::vector<RowList> make_lists() const;
+  // Empty lists for the rows of some microbatches, one per table.
+  std::vector<RowList> make_lists(int64_t microbatches = 1) const;
+  // A list with the rows of both; those of `a` come first in a sum.
+  RowList merge(size_t table, RowList& a, RowList& b);
+  int64_t table_count() const { return static_cast<int64_t>(tables_.size()); }
   int64_t bytes() const;
 
  private:
   RowList make_list(const RowTable& table, int64_t length) const;
-  RowList merge(size_t table, RowList& a, RowList& b);
   Executable& merger(size_t table, int64_t a, int64_t b);
 
   Backend& backend_;

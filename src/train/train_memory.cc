@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "train/leaf_tree.h"
+#include "comm/leaf_stack.h"
 #include "train/update.h"
 
 namespace lockstep {
@@ -19,7 +19,7 @@ double mib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 int64_t list_bytes(const RowTable& table) { return table.ids * (kId + table.table[1] * kFloat); }
 
 int64_t gradient_bytes(const TrainPlans& plans, const TrainOptions& options) {
-  const int64_t slots = leaf_tree_depth(options.leaves);
+  const int64_t slots = stack_depth({0, options.leaves}, options.leaves);
   int64_t bytes = slots * plans.layout.sums_numel() * kFloat;
   for (const RowTable& table : plans.tables) {
     bytes += list_bytes(table) * (options.microbatches == 1 ? 1 : kListCopies * options.microbatches);

@@ -46,6 +46,9 @@ void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const 
     plans.statistics =
         plan(build_statistics_update(plans.layout, options.microbatches, model.statistics_momentum));
   if (plans.tables.empty()) return;
+  for (RowTable& table : merged) table.ids_input = grad_ids_name(table.name);
+  if (options.workers > 1)
+    plans.catch_up_sums = plan(build_catch_up(model.params, merged, options.optimizer, false));
   plans.catch_up = plan(build_catch_up(model.params, plans.tables, options.optimizer, false));
   plans.catch_up_all = plan(build_catch_up(model.params, plans.tables, options.optimizer, true));
 }
@@ -74,8 +77,8 @@ TrainPlans plan_training(const Model& model, Backend& backend, const TrainOption
 
 std::vector<const Plan*> TrainPlans::all() const {
   std::vector<const Plan*> there;
-  for (const std::optional<Plan>* plan :
-       {&backward, &backward_accumulate, &norm, &update, &catch_up, &catch_up_all, &ema, &statistics})
+  for (const std::optional<Plan>* plan : {&backward, &backward_accumulate, &norm, &update, &catch_up,
+                                          &catch_up_sums, &catch_up_all, &ema, &statistics})
     if (plan->has_value()) there.push_back(&**plan);
   return there;
 }

@@ -23,6 +23,7 @@ struct TrainOptions {
   int64_t microbatches = 1;  // M
   int64_t leaves = 1;        // V, divides M
   double ema = 0;            // decay of the moving average of the weights; 0: none is kept
+  int64_t workers = 1;       // that share the leaves; changes no bit
 };
 
 struct TrainPlans {
@@ -31,6 +32,7 @@ struct TrainPlans {
   std::optional<Plan> backward, norm, update;  // always there
   std::optional<Plan> backward_accumulate;     // where a leaf has several microbatches
   std::optional<Plan> catch_up, catch_up_all;  // where there are tables
+  std::optional<Plan> catch_up_sums;           // where there are tables and peers, who read other rows
   std::optional<Plan> ema;
   std::optional<Plan> statistics;  // where the model has some
   double milliseconds = 0;         // from the model's graph to all of them

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "graph/op_def.h"
-#include "train/leaf_tree.h"
 #include "train/update.h"
 
 namespace lockstep {
@@ -18,10 +17,11 @@ constexpr std::string_view kRandomInput = "rng";
 
 }  // namespace
 
-TrainStep::TrainStep(const Model& model, Backend& backend, const TrainOptions& options)
-    : TrainStep(plan_training(model, backend, options), model, backend, options) {}
+TrainStep::TrainStep(const Model& model, Backend& backend, const TrainOptions& options, Group* group)
+    : TrainStep(plan_training(model, backend, options), model, backend, options, group) {}
 
-TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, const TrainOptions& options)
+TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, const TrainOptions& options,
+                     Group* group)
     : backend_(backend),
       options_(options),
       compile_milliseconds_(plans.milliseconds),
@@ -29,8 +29,9 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
       tables_(plans.tables),
       state_(backend, layout_, tables_, options.optimizer, options.ema > 0) {
   make_executables(plans);
-  slots_ = std::make_unique<GradientSlots>(backend_, layout_, tables_, leaf_tree_depth(options_.leaves));
-  if (backward_accumulate_) lists_ = slots_->make_lists();
+  sums_ = std::make_unique<LeafSums>(backend_, layout_, tables_, options_.leaves,
+                                     options_.microbatches / options_.leaves, group);
+  if (backward_accumulate_) lists_ = sums_->slots().make_lists();
   allocate_inputs();
   bind_all();
   state_.initialise(model, options.seed);
@@ -48,13 +49,15 @@ void TrainStep::make_executables(TrainPlans& plans) {
   ema_ = make(plans.ema);
   statistics_ = make(plans.statistics);
   catch_up_ = make(plans.catch_up);
+  catch_up_sums_ = make(plans.catch_up_sums);
   catch_up_all_ = make(plans.catch_up_all);
 }
 
 std::vector<Executable*> TrainStep::executables() const {
   std::vector<Executable*> all;
-  for (Executable* executable : {backward_.get(), backward_accumulate_.get(), norm_.get(), update_.get(),
-                                 ema_.get(), statistics_.get(), catch_up_.get(), catch_up_all_.get()})
+  for (Executable* executable :
+       {backward_.get(), backward_accumulate_.get(), norm_.get(), update_.get(), ema_.get(),
+        statistics_.get(), catch_up_.get(), catch_up_sums_.get(), catch_up_all_.get()})
     if (executable != nullptr) all.push_back(executable);
   return all;
 }
@@ -111,12 +114,12 @@ void TrainStep::bind_gradients(Executable& executable, GradientSlot& slot, std::
 }
 
 void TrainStep::run_backward(int64_t slot, bool accumulate) {
-  GradientSlot& target = (*slots_)[slot];
+  GradientSlot& target = sums_->slots()[slot];
   Executable& executable = accumulate ? *backward_accumulate_ : *backward_;
-  if (!accumulate) slots_->reset_lists(slot);
+  if (!accumulate) sums_->slots().reset_lists(slot);
   bind_gradients(executable, target, accumulate ? lists_ : target.tables);
   executable.run();
-  if (accumulate) slots_->add_lists(slot, lists_);
+  if (accumulate) sums_->slots().add_lists(slot, lists_);
 }
 
 void TrainStep::set_step(int64_t step) { backend_.upload(addresses_.at("step"), &step, sizeof step); }
@@ -133,8 +136,8 @@ Executable& TrainStep::prepare_microbatch(int64_t microbatch, const Loader& load
   if (load) load(microbatch);
   set_random(microbatch, step > 0 ? step : steps_applied_ + 1);
   if (catch_up_) catch_up_->run();
-  slots_->reset_lists(0);
-  bind_gradients(*backward_, (*slots_)[0], (*slots_)[0].tables);
+  sums_->slots().reset_lists(0);
+  bind_gradients(*backward_, sums_->slots()[0], sums_->slots()[0].tables);
   return *backward_;
 }
 
@@ -146,32 +149,26 @@ StepResult TrainStep::accumulate(const Loader& load, int64_t step) {
   set_step(steps_applied_ + 1);
   if (step == 0) step = steps_applied_ + 1;
 
-  StepResult result;
-  // The loss takes the same tree as the gradients.
-  std::vector<float> losses(static_cast<size_t>(leaf_tree_depth(options_.leaves)), 0.0f);
-  LeafTree tree;
-  const auto merge = [&](int64_t into, int64_t from) {
-    slots_->add(into, from);
-    losses[static_cast<size_t>(into)] += losses[static_cast<size_t>(from)];
-  };
   const int64_t per_leaf = options_.microbatches / options_.leaves;
-  for (int64_t m = 0; m < options_.microbatches; ++m) {
+  const LeafRange own = sums_->own();
+  for (int64_t m = own.begin * per_leaf; m < own.end * per_leaf; ++m) {
     if (load) load(m);
     set_random(m, step);
     if (catch_up_) catch_up_->run();
     const bool first = m % per_leaf == 0;
-    const int64_t slot = tree.next_slot();
-    run_backward(slot, !first);
+    run_backward(sums_->slot(), !first);
     float loss = 0;
     int64_t count = 0;
     const Executable& executable = first ? *backward_ : *backward_accumulate_;
     backend_.download(&loss, executable.output(0), sizeof loss);
     backend_.download(&count, executable.output(1), sizeof count);
-    losses[static_cast<size_t>(slot)] = first ? loss : losses[static_cast<size_t>(slot)] + loss;
-    result.count += count;
-    if ((m + 1) % per_leaf == 0) tree.push(merge);
+    sums_->add(loss, count, first);
+    if ((m + 1) % per_leaf == 0) sums_->push();
   }
-  tree.finish(merge);
+  const SumTotals totals = sums_->finish();
+  StepResult result;
+  result.count = totals.count;
+  result.loss = static_cast<double>(totals.loss) / static_cast<double>(std::max<int64_t>(totals.count, 1));
 
   float norm = 0;
   backend_.upload(addresses_.at("count"), &result.count, sizeof result.count);
@@ -179,7 +176,6 @@ StepResult TrainStep::accumulate(const Loader& load, int64_t step) {
   norm_->run();
   backend_.download(&norm, norm_->output(0), sizeof norm);
   backend_.copy(addresses_.at("scale"), norm_->output(1), kFloat);
-  result.loss = static_cast<double>(losses[0]) / static_cast<double>(std::max<int64_t>(result.count, 1));
   result.grad_norm = norm;
   return result;
 }
@@ -191,10 +187,14 @@ void TrainStep::apply(double lr) {
   backend_.upload(addresses_.at("lr"), &rate, sizeof rate);
   backend_.upload(static_cast<char*>(addresses_.at("lr_history")) + step % kLrHistory * kFloat, &rate,
                   sizeof rate);
+  if (catch_up_sums_) {
+    bind_root(*catch_up_sums_);
+    catch_up_sums_->run();
+  }
   bind_root(*update_);
   update_->run();
   if (statistics_) {
-    statistics_->bind("sums", static_cast<char*>((*slots_)[0].dense->data()) + layout_.numel() * kFloat);
+    statistics_->bind("sums", static_cast<char*>(sums_->slots()[0].dense->data()) + layout_.numel() * kFloat);
     statistics_->run();
   }
   if (!ema_) return;
@@ -210,12 +210,14 @@ StepResult TrainStep::run(double lr, const Loader& load) {
 
 // The root of the tree is in slot 0.
 void TrainStep::bind_root(Executable& executable) {
-  GradientSlot& root = (*slots_)[0];
-  executable.bind("grads", root.dense->data());
+  GradientSlot& root = sums_->slots()[0];
+  const auto bind = [&](const std::string& name, void* data) {
+    if (executable.graph().find(name).valid()) executable.bind(name, data);
+  };
+  bind("grads", root.dense->data());
   for (size_t i = 0; i < tables_.size(); ++i) {
-    if (executable.graph().find(grad_ids_name(tables_[i].name)).valid())
-      executable.bind(grad_ids_name(tables_[i].name), root.tables[i].ids->data());
-    executable.bind(grad_rows_name(tables_[i].name), root.tables[i].rows->data());
+    bind(grad_ids_name(tables_[i].name), root.tables[i].ids->data());
+    bind(grad_rows_name(tables_[i].name), root.tables[i].rows->data());
   }
 }
 
@@ -253,7 +255,7 @@ void TrainStep::set_param(std::string_view name, const std::vector<float>& value
 std::vector<float> TrainStep::grad(std::string_view name) const {
   const StateTensor& found = state_.param(name);
   std::vector<float> values(static_cast<size_t>(found.shape.numel()), 0.0f);
-  const GradientSlot& root = (*slots_)[0];
+  const GradientSlot& root = sums_->slots()[0];
   for (const FlatEntry& entry : layout_.entries())
     if (entry.name == name)
       backend_.download(values.data(), static_cast<char*>(root.dense->data()) + entry.offset * kFloat,
@@ -283,7 +285,7 @@ int64_t TrainStep::param_count() const {
 }
 
 int64_t TrainStep::planned_bytes() const {
-  int64_t bytes = slots_->bytes() + state_.bytes() + arena_->bytes();
+  int64_t bytes = sums_->slots().bytes() + state_.bytes() + arena_->bytes();
   KernelMemory kernels;
   for (const Executable* executable : executables()) kernels += executable->plan().memory.kernels;
   for (const auto& buffer : buffers_) bytes += buffer->bytes();

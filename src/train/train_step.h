@@ -1,7 +1,8 @@
 // TrainStep: one model made ready to train on one backend.
 //
 // A step has M microbatches of one shape and V leaves. Leaf v accumulates its M/V microbatches in index
-// order; leaves are summed by the binary tree over their indices (train/leaf_tree.h); then one update.
+// order; leaves are summed by the binary tree over their indices (train/leaf_sums.h), across workers where
+// there are several; then every worker makes the same update.
 #pragma once
 #include <functional>
 #include <memory>
@@ -10,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "train/gradient_slots.h"
+#include "train/leaf_sums.h"
 #include "train/train_plans.h"
 #include "train/train_state.h"
 
@@ -28,15 +29,18 @@ using Loader = std::function<void(int64_t microbatch)>;
 class TrainStep {
  public:
   // With the parameters that the model begins with.
-  TrainStep(const Model& model, Backend& backend, const TrainOptions& options);
-  TrainStep(TrainPlans plans, const Model& model, Backend& backend, const TrainOptions& options);
+  // The group's split says which leaves are this worker's; without one all of them are.
+  TrainStep(const Model& model, Backend& backend, const TrainOptions& options, Group* group = nullptr);
+  TrainStep(TrainPlans plans, const Model& model, Backend& backend, const TrainOptions& options,
+            Group* group = nullptr);
 
   // Copies one microbatch's data into the buffer of a graph input.
   void set_input(std::string_view name, const void* host, int64_t bytes);
   bool has_input(std::string_view name) const { return input_bytes_.contains(std::string(name)); }
   std::vector<std::string> input_names() const;
 
-  // Forward and backward of every microbatch: gradients, their norm, the loss. With one microbatch the loader
+  // Forward and backward of every microbatch of this worker's leaves, and the sum over all workers:
+  // gradients, their norm, the loss. With one microbatch the loader
   // may be left out. `step` keys what is drawn at random; 0: the one after those applied.
   StepResult accumulate(const Loader& load = {}, int64_t step = 0);
   // One step of the optimizer with the gradients at hand. A step may be left out: nothing happened then.
@@ -68,8 +72,11 @@ class TrainStep {
   Executable& update() { return *update_; }
   int64_t param_count() const;
   // From the model's graph to all plans.
+  // Spent waiting for other workers so far.
+  double comm_seconds() const { return sums_->comm_seconds(); }
   double compile_milliseconds() const { return compile_milliseconds_; }
-  // Bytes of parameters, gradients, optimizer state, inputs, the arena and what kernels hold: the planned use.
+  // Bytes of parameters, gradients, optimizer state, inputs, the arena and what kernels hold: the planned
+  // use.
   int64_t planned_bytes() const;
 
  private:
@@ -94,14 +101,15 @@ class TrainStep {
   std::shared_ptr<Buffer> arena_;
   std::unique_ptr<Executable> backward_;
   std::unique_ptr<Executable> backward_accumulate_;  // null unless a leaf has several microbatches
-  std::unique_ptr<GradientSlots> slots_;
+  std::unique_ptr<LeafSums> sums_;
   std::vector<RowList> lists_;  // of a microbatch that is added to a leaf
   std::unique_ptr<Executable> norm_;
   std::unique_ptr<Executable> update_;
-  std::unique_ptr<Executable> ema_;           // null without averages
-  std::unique_ptr<Executable> statistics_;    // null without statistics
-  std::unique_ptr<Executable> catch_up_;      // null without tables
-  std::unique_ptr<Executable> catch_up_all_;  // null without tables
+  std::unique_ptr<Executable> ema_;            // null without averages
+  std::unique_ptr<Executable> statistics_;     // null without statistics
+  std::unique_ptr<Executable> catch_up_;       // null without tables
+  std::unique_ptr<Executable> catch_up_sums_;  // null without tables or peers
+  std::unique_ptr<Executable> catch_up_all_;   // null without tables
   std::vector<std::unique_ptr<Buffer>> buffers_;
   std::unordered_map<std::string, void*> addresses_;  // of the inputs that are not state, by name
   std::unordered_map<std::string, int64_t> input_bytes_;

@@ -10,6 +10,8 @@
 #include <limits>
 #include <string>
 
+#include "base/number_text.h"
+
 namespace lockstep::shm {
 namespace {
 

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/number_text.h"
+
 namespace lockstep::shm {
 namespace {
 

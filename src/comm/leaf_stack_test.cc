@@ -1,4 +1,4 @@
-#include "train/leaf_tree.h"
+#include "comm/leaf_stack.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 // The tree as text, and the most slots that were in use.
 std::string tree_of(int64_t leaves, int64_t* most) {
-  LeafTree tree;
+  LeafStack stack(leaves);
   std::vector<std::string> slots(16);
   *most = 0;
   const auto merge = [&](int64_t into, int64_t from) {
@@ -18,15 +18,14 @@ std::string tree_of(int64_t leaves, int64_t* most) {
         "(" + slots[static_cast<size_t>(into)] + "+" + slots[static_cast<size_t>(from)] + ")";
   };
   for (int64_t leaf = 0; leaf < leaves; ++leaf) {
-    *most = std::max(*most, tree.next_slot() + 1);
-    slots[static_cast<size_t>(tree.next_slot())] = std::to_string(leaf);
-    tree.push(merge);
+    *most = std::max(*most, stack.next_slot() + 1);
+    slots[static_cast<size_t>(stack.next_slot())] = std::to_string(leaf);
+    stack.push({leaf, leaf + 1}, merge);
   }
-  tree.finish(merge);
   return slots[0];
 }
 
-TEST(LeafTree, IsTheBinaryTreeOverIndices) {
+TEST(LeafStack, IsTheBinaryTreeOverIndices) {
   int64_t most = 0;
   EXPECT_EQ(tree_of(1, &most), "0");
   EXPECT_EQ(tree_of(2, &most), "(0+1)");
@@ -35,11 +34,12 @@ TEST(LeafTree, IsTheBinaryTreeOverIndices) {
   EXPECT_EQ(tree_of(7, &most), "(((0+1)+(2+3))+((4+5)+6))");
 }
 
-TEST(LeafTree, KeepsFewPartialSums) {
+TEST(LeafStack, KeepsFewPartialSums) {
   for (int64_t leaves = 1; leaves <= 64; ++leaves) {
     int64_t most = 0;
     tree_of(leaves, &most);
-    EXPECT_LE(most, leaf_tree_depth(leaves)) << leaves;
+    EXPECT_EQ(most, stack_depth({0, leaves}, leaves)) << leaves;
+    EXPECT_LE(most, std::bit_width(static_cast<uint64_t>(leaves))) << leaves;
   }
 }
 
