@@ -20,7 +20,7 @@ struct TrainCommand {
 void run(const TrainCommand& command) {
   JobSpec spec = load_job(command.file, command.overrides);
   for (const std::string& note : spec.notes) std::cerr << "# " << note << "\n";
-  TrainRun run(std::move(spec), {.fresh = command.fresh, .out = &std::cerr, .out_descriptor = 2});
+  TrainRun run(std::move(spec), {.fresh = command.fresh, .out = &std::cerr, .out_descriptor = 2, .join = {}});
   const RunSummary summary = run.run();
   std::cout << fmt::format("{} {}\n", summary.status, summary.weights_sha256);
   if (!summary.error.empty()) std::cerr << "lockstep: " << summary.error << "\n";

@@ -19,8 +19,8 @@ std::string course_line(const Schedule& schedule, LrDecay decay, int64_t steps) 
 
 }  // namespace
 
-std::vector<std::string> announcement(const JobParts& parts, const std::string& architecture,
-                                      int64_t planned_bytes) {
+std::vector<std::string> announcement(const JobParts& parts, const Group* group,
+                                      const std::string& architecture, int64_t planned_bytes) {
   const JobSpec& spec = parts.spec;
   const ResolvedJob& job = parts.resolved;
   std::vector<std::string> lines;
@@ -37,6 +37,7 @@ std::vector<std::string> announcement(const JobParts& parts, const std::string& 
   line("peak lr", parts.schedule.reason());
   line("machine", fmt::format("{}, {} threads, {:.1f} MiB planned", architecture, job_threads(spec),
                               static_cast<double>(planned_bytes) / (1 << 20)));
+  if (group != nullptr) line("workers", group->split().text());
   line("identity", parts.identity.sha256());
   line("output", spec.output);
   return lines;

@@ -3,11 +3,12 @@
 #include <string>
 #include <vector>
 
+#include "comm/group.h"
 #include "run/job_parts.h"
 
 namespace lockstep {
 
-std::vector<std::string> announcement(const JobParts& parts, const std::string& architecture,
-                                      int64_t planned_bytes);
+std::vector<std::string> announcement(const JobParts& parts, const Group* group,
+                                      const std::string& architecture, int64_t planned_bytes);
 
 }  // namespace lockstep

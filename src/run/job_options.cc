@@ -47,6 +47,7 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   options.microbatches = job.microbatches;
   options.leaves = job.leaves;
   options.ema = spec.train.ema;
+  options.workers = job_workers(spec);
   return options;
 }
 
@@ -59,11 +60,13 @@ GuardSettings job_guard(const JobSpec& spec) {
           .lr_cut = from.lr_cut};
 }
 
+int64_t job_workers(const JobSpec& spec) { return spec.strategy.workers.value_or(1); }
+
 int job_threads(const JobSpec& spec) {
   if (spec.strategy.threads) return static_cast<int>(*spec.strategy.threads);
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
-  return std::max(1, CPU_COUNT(&allowed));
+  return std::max(1, CPU_COUNT(&allowed) / static_cast<int>(job_workers(spec)));
 }
 
 }  // namespace lockstep

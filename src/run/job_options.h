@@ -9,7 +9,9 @@ namespace lockstep {
 PassOptions job_passes(const JobSpec& spec);
 TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job);
 GuardSettings job_guard(const JobSpec& spec);
-// Threads of a worker: what the job says, or one per processor that this process may use.
+// Threads of a worker: what the job says, or its share of the processors that this process may use.
 int job_threads(const JobSpec& spec);
+// strategy.workers, where auto is one.
+int64_t job_workers(const JobSpec& spec);
 
 }  // namespace lockstep

@@ -54,8 +54,18 @@ nlohmann::json to_json(const RunState& state, int64_t steps_applied) {
 
 RunCheckpoints::RunCheckpoints(const std::string& folder, int64_t keep, Identity identity,
                                std::vector<std::pair<std::string, std::string>> texts)
-    : folder_(folder), identity_(std::move(identity)), texts_(std::move(texts)), writer_(folder, keep) {
+    : folder_(folder),
+      identity_(std::move(identity)),
+      texts_(std::move(texts)),
+      writer_(std::make_unique<BackgroundCheckpointWriter>(folder, keep)) {
   if (const auto latest = latest_checkpoint(folder)) last_step_ = latest->step;
+}
+
+RunCheckpoints::RunCheckpoints(const std::string& folder, Identity identity)
+    : folder_(folder), identity_(std::move(identity)) {}
+
+void RunCheckpoints::finish() {
+  if (writer_) writer_->finish();
 }
 
 void RunCheckpoints::save(TrainStep& train, const RunState& state, bool best) {
@@ -72,7 +82,7 @@ void RunCheckpoints::save(TrainStep& train, const RunState& state, bool best) {
     content.tensors.push_back(file_of(kOptimizerFile, train.backend(), tensors.optimizer()));
   if (!tensors.averages().empty())
     content.tensors.push_back(file_of(kAverageFile, train.backend(), tensors.averages()));
-  writer_.save(content);
+  writer_->save(content);
   last_step_ = state.step;
 }
 
@@ -90,16 +100,20 @@ void RunCheckpoints::check_identity(const std::string& path, const Identity& fou
 }
 
 std::optional<RunState> RunCheckpoints::restore(TrainStep& train) {
-  writer_.finish();
+  writer_->finish();
   const auto latest = latest_checkpoint(folder_);
   if (!latest) return std::nullopt;
   return load(train, latest->path);
 }
 
+RunState RunCheckpoints::restore(TrainStep& train, int64_t step) const {
+  return load(train, checkpoint_path(folder_, step));
+}
+
 RunState RunCheckpoints::rewind(TrainStep& train, int64_t step) {
-  writer_.finish();
-  RunState state = load(train, checkpoint_path(folder_, step));
-  writer_.idle_writer().discard_after(step);
+  writer_->finish();
+  RunState state = restore(train, step);
+  writer_->idle_writer().discard_after(step);
   last_step_ = step;
   return state;
 }
@@ -126,14 +140,14 @@ RunState RunCheckpoints::load(TrainStep& train, const std::string& path) const {
 }
 
 void RunCheckpoints::discard_all() {
-  writer_.idle_writer().discard_after(-1);
+  writer_->idle_writer().discard_after(-1);
   last_step_.reset();
 }
 
 void RunCheckpoints::complete(int64_t step, bool best) {
   const auto marked = best_checkpoint(folder_);
   if (best && (!marked || marked->step != step)) mark_best_checkpoint(folder_, step);
-  writer_.idle_writer().remove_old(retained_);
+  writer_->idle_writer().remove_old(retained_);
 }
 
 }  // namespace lockstep

@@ -26,20 +26,24 @@ class RunCheckpoints {
   // `texts` are files that go into every checkpoint: name, content.
   RunCheckpoints(const std::string& folder, int64_t keep, Identity identity,
                  std::vector<std::pair<std::string, std::string>> texts);
+  // Only to read, beside the process that writes.
+  RunCheckpoints(const std::string& folder, Identity identity);
   // The checkpoint of this step stays until another is named, however many come after it.
   void retain(int64_t step) { retained_ = step; }
 
   // Returns when the tensors are copied; the disk is written meanwhile. See BackgroundCheckpointWriter.
   void save(TrainStep& train, const RunState& state, bool best);
   // Waits until all that was saved is on the disk.
-  void finish() { writer_.finish(); }
+  void finish();
   // The step of the last save, by this object or a run before it; nothing: there is none.
   std::optional<int64_t> last_step() const { return last_step_; }
 
   // Puts the latest checkpoint back. Nothing if there is none. Throws UserError for one that is damaged or of
   // another identity.
   std::optional<RunState> restore(TrainStep& train);
-  // Puts the checkpoint of that step back and forgets those after it.
+  // Puts the checkpoint of that step back.
+  RunState restore(TrainStep& train, int64_t step) const;
+  // The same, and forgets those after it.
   RunState rewind(TrainStep& train, int64_t step);
   // Removes all checkpoints, to start over.
   void discard_all();
@@ -54,7 +58,7 @@ class RunCheckpoints {
   std::string folder_;
   Identity identity_;
   std::vector<std::pair<std::string, std::string>> texts_;
-  BackgroundCheckpointWriter writer_;
+  std::unique_ptr<BackgroundCheckpointWriter> writer_;  // null: only to read
   std::optional<int64_t> last_step_, retained_;
 };
 

@@ -42,13 +42,22 @@ TrainPlans fitting_plans(const JobParts& parts, Backend& backend) {
   return std::move(plan.train);
 }
 
+std::unique_ptr<Group> join_group(const JobParts& parts, const RunOptions& options) {
+  const int64_t workers = job_workers(parts.spec);
+  if (workers == 1) return nullptr;
+  return std::make_unique<Group>(options.join(),
+                                 LeafSplit::search(parts.resolved.leaves, static_cast<int>(workers)));
+}
+
 }  // namespace
 
 TrainRun::TrainRun(JobSpec spec, RunOptions options)
     : options_(options),
       backend_(make_cpu_backend(job_threads(spec))),
       parts_(build_parts(std::move(spec), *backend_)),
-      train_(fitting_plans(parts_, *backend_), parts_.model, *backend_, parts_.options),
+      group_(join_group(parts_, options_)),
+      workers_(group_.get()),
+      train_(fitting_plans(parts_, *backend_), parts_.model, *backend_, parts_.options, group_.get()),
       feeder_(*parts_.data.train,
               Order(static_cast<uint64_t>(parts_.spec.data.seed), parts_.data.train->size(),
                     parts_.spec.data.shuffle),
@@ -60,6 +69,9 @@ RunSummary TrainRun::run() {
   summary_.started = utc_time(std::time(nullptr));
   signals_.begin();
   begin();
+  const auto write = [this](const RunSummary& summary) {
+    if (workers_.leads()) write_summary(summary_path(parts_.spec.output), summary);
+  };
   try {
     loop();
     checkpoints_->finish();
@@ -67,16 +79,32 @@ RunSummary TrainRun::run() {
     end("failed", error.what(), kFailed);
   } catch (const std::exception& error) {
     end("failed", error.what(), kFailed);
-    write_summary(summary_path(parts_.spec.output), summarise());
+    write(summarise());
     throw;
   }
   RunSummary summary = summarise();
-  watch_->finish(summary);
-  write_summary(summary_path(parts_.spec.output), summary);
+  if (watch_) watch_->finish(summary);
+  write(summary);
   return summary;
 }
 
 void TrainRun::begin() {
+  constexpr int64_t kNothing = -1;
+  workers_.require_same("identity", parts_.identity.sha256());
+  if (workers_.leads()) begin_as_leader();
+  const bool resumes = state_.restarts > 0;
+  const int64_t step = workers_.agree(resumes ? state_.step : kNothing, "the step to resume from");
+  if (!workers_.leads()) {
+    checkpoints_ = std::make_unique<RunCheckpoints>(checkpoint_folder(parts_.spec), parts_.identity);
+    if (step != kNothing) adopt(checkpoints_->restore(train_, step));
+  }
+  workers_.require_same("set of first weights", train_.weights_sha256());
+  // What a rewind before the first checkpoint goes back to.
+  if (!resumes && workers_.leads() && parts_.spec.train.guard.non_finite == NonFinitePolicy::kRewind)
+    save(false);
+}
+
+void TrainRun::begin_as_leader() {
   const JobSpec& spec = parts_.spec;
   const std::vector<NamedText> files = describing_files(parts_);
   checkpoints_ =
@@ -85,10 +113,7 @@ void TrainRun::begin() {
   std::optional<int64_t> resumed;
   if (options_.fresh) checkpoints_->discard_all();
   if (const auto restored = checkpoints_->restore(train_)) {
-    state_ = *restored;
-    guard_.restore(state_.guard);
-    held_out_.restore(state_.held_out);
-    last_loss_ = state_.loss;
+    adopt(*restored);
     ++state_.restarts;
     resumed = state_.step;
     retain_rewind_target();
@@ -101,24 +126,36 @@ void TrainRun::begin() {
                                                 .tokens_per_step = tokens_per_step(),
                                                 .out = options_.out,
                                                 .out_descriptor = options_.out_descriptor});
-  for (const std::string& line : announcement(parts_, backend_->architecture(), planned_bytes()))
-    watch_->message(line);
-  if (resumed)
-    watch_->message(fmt::format("resuming after step {} from {}", *resumed, checkpoint_folder(spec)));
-  // What a rewind before the first checkpoint goes back to.
-  if (!resumed && spec.train.guard.non_finite == NonFinitePolicy::kRewind) save(false);
+  for (const std::string& line :
+       announcement(parts_, workers_.group(), backend_->architecture(), planned_bytes()))
+    say(line);
+  if (resumed) say(fmt::format("resuming after step {} from {}", *resumed, checkpoint_folder(spec)));
+}
+
+void TrainRun::adopt(const RunState& restored) {
+  state_ = restored;
+  guard_.restore(state_.guard);
+  held_out_.restore(state_.held_out);
+  last_loss_ = state_.loss;
+}
+
+void TrainRun::say(const std::string& text) {
+  if (watch_) watch_->message(text);
 }
 
 void TrainRun::loop() {
   // A run that was killed between its last evaluation and its end has nothing left to do.
-  if (held_out_.should_stop()) return end_early();
+  end_if_agreed();
   while (summary_.status.empty() && state_.step < parts_.steps()) {
     one_step();
     if (first_step_seconds_ == 0) first_step_seconds_ = seconds_since_start();
   }
   if (!summary_.status.empty()) return;
-  if (held_out_.exists() && (!held_out_.last() || held_out_.last()->step != state_.step)) evaluate();
-  if (checkpoints_->last_step() != state_.step) save(false);
+  if (workers_.leads()) {
+    if (held_out_.exists() && (!held_out_.last() || held_out_.last()->step != state_.step)) evaluate();
+    if (checkpoints_->last_step() != state_.step) save(false);
+  }
+  workers_.require_same("set of final weights", train_.weights_sha256());
   end("done", "", kDone);
 }
 
@@ -126,6 +163,7 @@ void TrainRun::one_step() {
   const int64_t step = state_.step + 1;
   const double start = now();
   const double input_before = feeder_.seconds();
+  const double comm_before = train_.comm_seconds();
   const StepResult result =
       train_.accumulate([&](int64_t microbatch) { feeder_.load(train_, step, microbatch); }, step);
   const double accumulated = now();
@@ -144,7 +182,8 @@ void TrainRun::one_step() {
 
   record.seconds = applied - start;
   record.shares.input_wait = feeder_.seconds() - input_before;
-  record.shares.compute = accumulated - start - record.shares.input_wait;
+  record.shares.exposed_comm = train_.comm_seconds() - comm_before;
+  record.shares.compute = accumulated - start - record.shares.input_wait - record.shares.exposed_comm;
   record.shares.optimizer = applied - accumulated;
   act(decision, record);
 }
@@ -163,11 +202,11 @@ void TrainRun::act(const Decision& decision, StepRecord& record) {
     case Decision::Action::kRewind: record.action = kRewound; break;
     case Decision::Action::kStop: record.action = kStopped; break;
   }
-  watch_->step(record);
-  if (decision.trouble != Trouble::kNone)
+  if (watch_) watch_->step(record);
+  if (decision.trouble != Trouble::kNone && workers_.leads())
     for (const std::string& line :
          lines_of(to_text(examine(decision, record, recent_, parts_, train_, feeder_))))
-      watch_->message(line);
+      say(line);
   if (decision.action == Decision::Action::kStop) return end("diverged", decision.text, kDiverged);
   if (decision.action == Decision::Action::kRewind) return rewind();
   state_.step = record.step;
@@ -175,13 +214,18 @@ void TrainRun::act(const Decision& decision, StepRecord& record) {
 }
 
 void TrainRun::rewind() {
-  const RunState restored = checkpoints_->rewind(train_, rewind_target());
+  const int64_t target = rewind_target();
+  // The leader first: the checkpoint may still be on its way to the disk.
+  RunState restored;
+  if (workers_.leads()) restored = checkpoints_->rewind(train_, target);
+  workers_.agree(target, "the step to rewind to");
+  if (!workers_.leads()) restored = checkpoints_->restore(train_, target);
   state_.step = restored.step;
   guard_.after_rewind(restored.guard);
   held_out_.restore(restored.held_out);
-  watch_->rewind(restored.step);
-  watch_->message(fmt::format("back to the checkpoint of step {}, with {} of the learning rate",
-                              restored.step, guard_.lr_factor()));
+  if (watch_) watch_->rewind(restored.step);
+  say(fmt::format("back to the checkpoint of step {}, with {} of the learning rate", restored.step,
+                  guard_.lr_factor()));
 }
 
 // The last checkpoint that was due, not the last one that was written: a signal, or an evaluation that was
@@ -197,20 +241,33 @@ void TrainRun::retain_rewind_target() {
 
 void TrainRun::finish_step() {
   const bool last = state_.step == parts_.steps();
-  if (!last && held_out_.exists() && due(parts_.resolved.eval_every, state_.step)) evaluate();
-  if (!last && due(parts_.resolved.checkpoint_every, state_.step) && checkpoints_->last_step() != state_.step)
-    save(false);
-  if (held_out_.should_stop()) return end_early();
-  const int signal = signals_.caught();
-  if (signal == 0 || last) return;
-  if (checkpoints_->last_step() != state_.step) save(false);
-  if (signal == SIGTERM) return end("preempted", "SIGTERM; a checkpoint was saved", kPreempted);
-  end("interrupted", "SIGINT; a checkpoint was saved", kInterrupted);
+  if (workers_.leads() && !last) {
+    if (held_out_.exists() && due(parts_.resolved.eval_every, state_.step)) evaluate();
+    if (due(parts_.resolved.checkpoint_every, state_.step) && checkpoints_->last_step() != state_.step)
+      save(false);
+  }
+  end_if_agreed();
 }
 
-void TrainRun::end_early() {
-  if (checkpoints_->last_step() != state_.step) save(false);
-  end("stopped_early", "the evaluations made no progress any more", kDone);
+void TrainRun::end_if_agreed() {
+  switch (agree_on_ending()) {
+    case Ending::kNone: return;
+    case Ending::kEarly: return end("stopped_early", "the evaluations made no progress any more", kDone);
+    case Ending::kTerminated: return end("preempted", "SIGTERM; a checkpoint was saved", kPreempted);
+    case Ending::kInterrupted: return end("interrupted", "SIGINT; a checkpoint was saved", kInterrupted);
+  }
+}
+
+TrainRun::Ending TrainRun::agree_on_ending() {
+  Ending ending = Ending::kNone;
+  const int signal = signals_.caught();
+  if (held_out_.should_stop())
+    ending = Ending::kEarly;
+  else if (signal != 0 && state_.step < parts_.steps())
+    ending = signal == SIGTERM ? Ending::kTerminated : Ending::kInterrupted;
+  ending = static_cast<Ending>(workers_.agree(static_cast<int64_t>(ending), "whether to go on"));
+  if (ending != Ending::kNone && workers_.leads() && checkpoints_->last_step() != state_.step) save(false);
+  return ending;
 }
 
 void TrainRun::evaluate() {
@@ -250,14 +307,14 @@ RunSummary TrainRun::summarise() {
   summary.microbatches = parts_.resolved.microbatches;
   summary.leaves = parts_.resolved.leaves;
   summary.peak_lr = parts_.schedule.peak();
-  summary.workers = 1;
+  summary.workers = workers_.count();
   summary.threads_per_worker = job_threads(parts_.spec);
   summary.time_to_first_step_s = first_step_seconds_;
   summary.peak_memory_bytes = peak_memory_bytes();
   summary.planned_memory_bytes = planned_bytes();
   summary.skipped_steps = state_.skipped;
   summary.restarts = state_.restarts;
-  watch_->statistics().fill(summary);
+  if (watch_) watch_->statistics().fill(summary);
   return summary;
 }
 

@@ -1,10 +1,11 @@
-// TrainRun: a job from its first step to its last, on one worker.
+// TrainRun: a job from its first step to its last, as one worker or one of several (run/workers.h).
 //
 // A step: accumulate the gradients of all microbatches, let the guard decide, update. Then, where they are
 // due, evaluation and checkpoint. Everything that decides about bits (data position, learning rate, guard) is
 // a function of the job, the step and the state in the checkpoint; so a run that was killed goes on from its
 // last checkpoint to the same result.
 #pragma once
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "run/signals.h"
 #include "run/trouble.h"
 #include "run/watch.h"
+#include "run/workers.h"
 #include "train/checkpoint/run_lock.h"
 #include "train/guard/guard.h"
 
@@ -26,6 +28,8 @@ struct RunOptions {
   bool fresh = false;           // start over, whatever the output folder holds
   std::ostream* out = nullptr;  // for the progress line and messages
   int out_descriptor = 2;       // where that goes, to see whether it is a terminal
+  // Meets the other workers, where the job has several.
+  std::function<std::unique_ptr<Transport>()> join = {};
 };
 
 class TrainRun {
@@ -35,11 +39,17 @@ class TrainRun {
 
   // Until the last step, an early stop, a signal, a step that the guard ends the run for, or a UserError of
   // a run that has begun (a full disk), which is in the summary. Writes summary.json in any case, also before
-  // it throws.
+  // it throws. Of several workers, the first one writes.
   RunSummary run();
 
  private:
   void begin();
+  void begin_as_leader();
+  void adopt(const RunState& restored);
+  // What ends the run after this step; the same on all workers.
+  enum class Ending : uint8_t { kNone, kEarly, kTerminated, kInterrupted };
+  Ending agree_on_ending();
+  void say(const std::string& text);
   void loop();
   void one_step();
   // Does what the guard decided, and says in the record what that was.
@@ -48,7 +58,7 @@ class TrainRun {
   int64_t rewind_target() const;
   void retain_rewind_target();
   void finish_step();
-  void end_early();
+  void end_if_agreed();
   void evaluate();
   void save(bool best);
   void end(std::string status, std::string reason, int64_t exit_code);
@@ -60,13 +70,15 @@ class TrainRun {
   SignalWatch signals_;  // before all that has threads
   std::unique_ptr<Backend> backend_;
   JobParts parts_;
+  std::unique_ptr<Group> group_;  // null with one worker
+  Workers workers_;
   TrainStep train_;
   Feeder feeder_;
   HeldOut held_out_;
   Guard guard_;
   std::optional<RunLock> output_lock_;  // where the checkpoints lie in another folder
   std::unique_ptr<RunCheckpoints> checkpoints_;
-  std::unique_ptr<Watch> watch_;
+  std::unique_ptr<Watch> watch_;  // of the leader
 
   RunState state_;
   RecentNumbers recent_;

@@ -1,0 +1,30 @@
+// The workers of a run, as one of them sees it. Worker 0 leads: it alone writes files, evaluates and listens
+// to signals. The others follow what it says; all of them make every step.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "comm/group.h"
+
+namespace lockstep {
+
+class Workers {
+ public:
+  // Without a group there is one worker, which leads.
+  explicit Workers(Group* group) : group_(group) {}
+
+  Group* group() const { return group_; }
+  int64_t count() const { return group_ == nullptr ? 1 : group_->size(); }
+  bool leads() const { return group_ == nullptr || group_->rank() == 0; }
+
+  // The leader's number, on everyone.
+  int64_t agree(int64_t value, const std::string& about) const;
+  // Throws CommError that names the worker unless its text is the leader's.
+  void require_same(std::string_view what, const std::string& text) const;
+
+ private:
+  Group* group_;
+};
+
+}  // namespace lockstep
