@@ -11,6 +11,7 @@
 #include "fuzz/launch_environment.h"
 #include "fuzz/run_files.h"
 #include "fuzz/safetensors.h"
+#include "fuzz/store_message.h"
 
 namespace lockstep::testing {
 namespace {
@@ -40,6 +41,7 @@ TEST(FuzzCorpus, EveryEnvironmentIsAPlacementOrAUserError) {
   replay("launch_environment", check_launch_environment);
 }
 TEST(FuzzCorpus, EveryFileIsTensorsOrAUserError) { replay("safetensors", check_safetensors); }
+TEST(FuzzCorpus, EveryByteIsAMessageOrRefused) { replay("store_message", check_store_message); }
 
 }  // namespace
 }  // namespace lockstep::testing

@@ -1,0 +1,73 @@
+#include "launch/rendezvous.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <thread>
+
+#include "base/error.h"
+#include "base/test_folder.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLong{20000};
+
+int64_t free_port() { return bound_port(listen_on({"127.0.0.1", 0})); }
+
+Placement placement(int64_t rank, int64_t size, int64_t port) {
+  Placement placement;
+  placement.rank = placement.local_rank = rank;
+  placement.size = placement.local_size = size;
+  placement.master_port = port;
+  return placement;
+}
+
+void join_all(int64_t size, int64_t port, const Variables& variables) {
+  std::vector<std::thread> threads;
+  // Worker 0 last: the others wait for it.
+  for (int64_t rank = size - 1; rank >= 0; --rank)
+    threads.emplace_back([&, rank] {
+      Rendezvous rendezvous(placement(rank, size, port), variables, kLong);
+      const auto all = rendezvous.join({{{"version", "1"}}, {{"rank", std::to_string(rank)}}});
+      ASSERT_EQ(all.size(), static_cast<size_t>(size));
+      EXPECT_EQ(all.back().own.at("rank"), std::to_string(size - 1));
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(Rendezvous, WorkersOfOneHostShareATokenByAPrivateFile) {
+  TestFolder folder;
+  const Variables variables = {{"XDG_RUNTIME_DIR", folder.path()}};
+  const int64_t port = free_port();
+  // A token that an earlier run left is not believed for long.
+  TokenFile(variables, port).write("a token from before");
+  struct stat status {};
+  ASSERT_EQ(stat(folder.path(fmt::format("lockstep/token-{}", port)).c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  join_all(4, port, variables);
+  EXPECT_EQ(TokenFile(variables, port).read(), "");
+}
+
+TEST(Rendezvous, TheTokenOfTheEnvironmentIsUsed) {
+  join_all(3, free_port(), {{"LOCKSTEP_TOKEN", "0123456789abcdef"}});
+}
+
+TEST(Rendezvous, OurOwnWorkersAreToldWhereTheStoreIs) {
+  StoreOptions options;
+  options.token = random_token();
+  const StoreServer server(options);
+  join_all(3, 1, {{"LOCKSTEP_STORE", to_string(server.address())}, {"LOCKSTEP_TOKEN", options.token}});
+}
+
+TEST(Rendezvous, SeveralHostsNeedAToken) {
+  Placement far = placement(0, 2, 1);
+  far.local_size = 1;
+  EXPECT_THROW(Rendezvous(far, {}, kLong), UserError);
+  EXPECT_THROW(Rendezvous(far, {{"LOCKSTEP_TOKEN", "short"}}, kLong), UserError);
+}
+
+}  // namespace
+}  // namespace lockstep
