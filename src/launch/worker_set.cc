@@ -1,0 +1,283 @@
+#include "launch/worker_set.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "launch/console.h"
+#include "launch/error_file.h"
+#include "launch/oom.h"
+#include "launch/placement.h"
+#include "launch/signal_descriptor.h"
+#include "launch/tcp.h"
+#include "launch/worker_output.h"
+#include "launch/worker_process.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+struct Worker {
+  int64_t rank;
+  WorkerOutput output;
+  WorkerProcess process;
+  LineSplitter out_lines = {};
+  LineSplitter err_lines = {};
+  bool ended = false;
+};
+
+// A worker that failed, among all that did before they were told to stop.
+struct Failed {
+  const Worker* worker;
+  std::optional<Ending> ending;  // none: it did not end
+  std::string what;
+  std::optional<double> time;  // by its error file
+};
+
+std::string log_path(const RunLayout& layout, int64_t rank) {
+  if (layout.log_folder.empty()) return "";
+  return fmt::format("{}/{}.log", layout.log_folder, worker_name(rank));
+}
+
+// Which of two failures is the cause: being killed, then the earlier error by the workers' own clocks.
+bool is_cause(const Failed& a, const Failed& b) {
+  const auto killed = [](const Failed& failed) { return failed.ending && failed.ending->by_signal; };
+  if (killed(a) != killed(b)) return killed(a);
+  return a.time && b.time && *a.time < *b.time;
+}
+
+class WorkerSet {
+ public:
+  explicit WorkerSet(const WorkerSetOptions& options)
+      : options_(options), out_(options.out), err_(options.err) {}
+
+  WorkerSetResult run();
+
+ private:
+  bool all_ended() const {
+    return std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) { return worker->ended; });
+  }
+  void start();
+  void wait();
+  void pass_on_signals();
+  void read_lines(Worker& worker);
+  void read_stream(Worker& worker, Descriptor& stream, LineSplitter& lines, Console& console);
+  void reap();
+  void judge(const Worker& worker, Ending ending);
+  void fail(Failed failed, milliseconds delay);
+  void stop_now();
+  void stop_when_due();
+  void send_to_all(int signal);
+  WorkerSetResult result() const;
+
+  const WorkerSetOptions& options_;
+  SignalDescriptor signals_;
+  OomWatch oom_;
+  Console out_;
+  Console err_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  int signals_seen_ = 0;
+  TimePoint stop_at_ = TimePoint::max();      // then SIGTERM
+  TimePoint kill_at_ = TimePoint::max();      // then SIGKILL
+  TimePoint farewell_at_ = TimePoint::max();  // then whoever still runs has failed
+  bool stopping_ = false;                     // SIGTERM was sent because of a failure
+  int orderly_code_ = 0;
+  std::vector<Failed> failed_;    // in the order in which it was seen
+  std::vector<int64_t> stopped_;  // ranks that stood still when the others were stopped
+};
+
+void WorkerSet::start() {
+  if (!options_.layout.log_folder.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options_.layout.log_folder, error);
+    if (error) throw UserError("cannot make the folder {}: {}", options_.layout.log_folder, error.message());
+  }
+  for (int64_t local = 0; local < options_.layout.workers_per_node; ++local) {
+    const int64_t rank = options_.layout.rank_of(local);
+    // One of an earlier start would be taken for the first error of this one.
+    if (const std::string path = error_path(options_.layout, rank); !path.empty())
+      std::filesystem::remove(path);
+    workers_.push_back(std::make_unique<Worker>(Worker{
+        rank, WorkerOutput(log_path(options_.layout, rank)),
+        WorkerProcess(options_.command, worker_variables(options_.layout, local, options_.inherited))}));
+  }
+}
+
+WorkerSetResult WorkerSet::run() {
+  start();
+  while (!all_ended()) {
+    wait();
+    pass_on_signals();
+    for (const auto& worker : workers_) read_lines(*worker);
+    reap();
+    stop_when_due();
+    out_.flush();
+    err_.flush();
+  }
+  out_.finish();
+  err_.finish();
+  return result();
+}
+
+void WorkerSet::wait() {
+  // Where the kernel cannot say that a child has ended, it is looked at this often.
+  constexpr milliseconds kLookAgain{50};
+  TimePoint until = std::min({stop_at_, kill_at_, farewell_at_});
+  std::vector<pollfd> entries = {{signals_.descriptor().get(), POLLIN, 0}};
+  for (const auto& worker : workers_) {
+    entries.push_back({worker->process.out().get(), POLLIN, 0});
+    entries.push_back({worker->process.err().get(), POLLIN, 0});
+    if (worker->ended) continue;
+    entries.push_back({worker->process.ended().get(), POLLIN, 0});
+    if (!worker->process.ended()) until = std::min(until, steady_clock::now() + kLookAgain);
+  }
+  for (const Console* console : {&out_, &err_})
+    if (console->pending()) entries.push_back({console->descriptor(), POLLOUT, 0});
+  const int timeout = until == TimePoint::max() ? -1 : poll_timeout(until);
+  if (poll(entries.data(), entries.size(), timeout) < 0 && errno != EINTR)
+    throw DeviceError("poll: {}", std::strerror(errno));
+}
+
+void WorkerSet::pass_on_signals() {
+  for (int signal = signals_.next(); signal != 0; signal = signals_.next()) {
+    // The first asks them to end after the step, the second at once; whoever asks again means it.
+    constexpr int kPatience = 2;
+    send_to_all(++signals_seen_ > kPatience ? SIGKILL : signal);
+  }
+}
+
+void WorkerSet::read_stream(Worker& worker, Descriptor& stream, LineSplitter& lines, Console& console) {
+  const auto take = [&](std::string_view line) {
+    worker.output.keep(line);
+    console.line(fmt::format("{} | {}", worker_name(worker.rank), line));
+  };
+  // A bound, so that one that prints without end does not keep the others from being watched.
+  constexpr int kMostAtOnce = 16;
+  std::array<char, size_t{64} << 10> buffer;
+  for (int i = 0; i < kMostAtOnce && stream; ++i) {
+    const ssize_t got = read(stream.get(), buffer.data(), buffer.size());
+    if (got > 0) {
+      lines.feed({buffer.data(), static_cast<size_t>(got)}, take);
+    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+      lines.finish(take);
+      stream.reset();
+    } else {
+      return;
+    }
+  }
+}
+
+void WorkerSet::read_lines(Worker& worker) {
+  read_stream(worker, worker.process.out(), worker.out_lines, out_);
+  read_stream(worker, worker.process.err(), worker.err_lines, err_);
+}
+
+void WorkerSet::reap() {
+  for (const auto& worker : workers_) {
+    if (worker->ended) continue;
+    if (const auto ending = worker->process.ending()) {
+      read_lines(*worker);
+      worker->ended = true;
+      judge(*worker, *ending);
+    }
+  }
+}
+
+void WorkerSet::judge(const Worker& worker, Ending ending) {
+  if (stopping_ || ending.done()) return;
+  const bool asked = !ending.by_signal || signals_seen_ > 0;
+  if (ending.orderly() && asked) {
+    if (orderly_code_ == 0) orderly_code_ = ending.exit_code();
+    farewell_at_ = std::min(farewell_at_, steady_clock::now() + options_.farewell);
+    return;
+  }
+  if (ending.by_signal && ending.number == SIGKILL) ending.by_oom_killer = oom_.killed();
+  fail({&worker, ending, describe(ending), error_time(error_path(options_.layout, worker.rank))},
+       ending.unanimous() ? options_.agreement : options_.settle);
+}
+
+void WorkerSet::fail(Failed failed, milliseconds delay) {
+  // Verdicts that differ are none: there is nothing to wait for.
+  const bool differs = !failed_.empty() && !(failed_.front().ending == failed.ending);
+  stop_at_ = std::min(stop_at_, steady_clock::now() + (differs ? options_.settle : delay));
+  failed_.push_back(std::move(failed));
+}
+
+void WorkerSet::stop_when_due() {
+  const TimePoint now = steady_clock::now();
+  if (now >= farewell_at_) {
+    farewell_at_ = TimePoint::max();
+    const auto late =
+        std::find_if(workers_.begin(), workers_.end(), [](const auto& worker) { return !worker->ended; });
+    if (late != workers_.end() && !stopping_)
+      fail({late->get(), std::nullopt,
+            fmt::format("still ran {:g} s after another worker had ended with code {}",
+                        std::chrono::duration<double>(options_.farewell).count(), orderly_code_),
+            std::nullopt},
+           milliseconds(0));
+  }
+  if (now >= stop_at_) stop_now();
+  if (now >= kill_at_) {
+    kill_at_ = TimePoint::max();
+    send_to_all(SIGKILL);
+  }
+}
+
+void WorkerSet::stop_now() {
+  stop_at_ = TimePoint::max();
+  stopping_ = true;
+  kill_at_ = steady_clock::now() + options_.grace;
+  for (const auto& worker : workers_)
+    if (!worker->ended && worker->process.stopped()) stopped_.push_back(worker->rank);
+  send_to_all(SIGTERM);
+}
+
+void WorkerSet::send_to_all(int signal) {
+  for (const auto& worker : workers_)
+    if (!worker->ended) worker->process.send(signal);
+}
+
+WorkerSetResult WorkerSet::result() const {
+  if (failed_.empty()) return {orderly_code_, std::nullopt};
+  const Failed& first = *std::min_element(failed_.begin(), failed_.end(), is_cause);
+  const bool agreed = failed_.size() == workers_.size() && first.ending && first.ending->unanimous() &&
+                      std::all_of(failed_.begin(), failed_.end(),
+                                  [&](const Failed& one) { return one.ending == first.ending; });
+  const WorkerOutput& output = first.worker->output;
+  return {agreed ? first.ending->exit_code() : 1,
+          WorkerFailure{first.worker->rank,
+                        first.what,
+                        {output.last_lines().begin(), output.last_lines().end()},
+                        output.log_path(),
+                        stopped_}};
+}
+
+}  // namespace
+
+WorkerSetResult run_workers(const WorkerSetOptions& options) { return WorkerSet(options).run(); }
+
+std::string describe(const WorkerFailure& failure) {
+  std::string text = fmt::format("{} failed first: {}", worker_name(failure.rank), failure.what);
+  for (const int64_t rank : failure.stopped)
+    text += fmt::format("\n{} stood still at the time (SIGSTOP)", worker_name(rank));
+  if (failure.last_lines.empty()) {
+    text += "\nit printed nothing";
+  } else {
+    text += "\nits last lines:";
+    for (const std::string& line : failure.last_lines) text += fmt::format("\n  {}", line);
+  }
+  if (!failure.log_path.empty()) text += fmt::format("\nall of them: {}", failure.log_path);
+  return text;
+}
+
+}  // namespace lockstep
