@@ -33,6 +33,8 @@ class Backend {
   // The instruction-set class or GPU architecture: part of a run's identity, since rounding may depend on it.
   virtual std::string architecture() const = 0;
   virtual int64_t alignment() const { return 64; }
+  // How many threads may work on the host for it.
+  virtual int host_threads() const { return 1; }
 
   virtual KernelChoice choose(const Graph& graph, const Node& node) = 0;
   virtual std::unique_ptr<Buffer> allocate(int64_t bytes) = 0;  // contents zero

@@ -18,8 +18,9 @@ namespace {
 constexpr int64_t kSampledRecords = 10000;
 constexpr int64_t kShardLimit = int64_t{1} << 36;
 
-std::string text_of(const CsvShard& shard) {
-  return shard.text ? *shard.text : read_file(shard.name, kShardLimit);
+// `read` keeps what must be read first.
+const std::string& text_of(const CsvShard& shard, std::string& read) {
+  return shard.text ? *shard.text : read = read_file(shard.name, kShardLimit);
 }
 
 std::vector<std::string> read_header(CsvReader& reader, const std::string& name) {
@@ -43,7 +44,8 @@ void check_count(const std::string& name, const CsvReader& reader, size_t fields
 
 CsvEncoding roles_of(const CsvOptions& options, const std::vector<CsvShard>& shards) {
   if (shards.empty()) throw UserError("no CSV shards are given");
-  const std::string text = text_of(shards[0]);
+  std::string read;
+  const std::string& text = text_of(shards[0], read);
   CsvReader reader(shards[0].name, text);
   const std::vector<std::string> header = read_header(reader, shards[0].name);
   std::vector<std::vector<std::string>> sample;
@@ -91,9 +93,9 @@ CsvSource::CsvSource(const CsvEncoding& encoding, const std::vector<CsvShard>& s
 
 std::string CsvSource::load(const std::vector<CsvShard>& shards, RawNumbers& numbers) {
   numbers.resize(encoding_.numeric.size());
-  std::string hashes;
+  std::string hashes, read;
   for (const CsvShard& shard : shards) {
-    const std::string text = text_of(shard);
+    const std::string& text = text_of(shard, read);
     hashes += sha256(text) + "\n";
     load_shard(shard.name, text, numbers);
   }

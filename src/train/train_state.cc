@@ -6,6 +6,7 @@
 #include "base/sha256.h"
 #include "graph/op_def.h"
 #include "train/ema.h"
+#include "train/initial_params.h"
 #include "train/update.h"
 
 namespace lockstep {
@@ -75,20 +76,12 @@ void TrainState::add_statistics(const FlatLayout& layout) {
 }
 
 void TrainState::initialise(const Model& model, uint64_t seed) {
-  std::vector<float> piece;
-  for (const StateTensor& tensor : params_) {
-    const ParamInit& init = init_of(model.params, tensor.name);
-    for (int64_t first = 0; first < tensor.shape.numel(); first += kPiece) {
-      piece.resize(static_cast<size_t>(std::min(kPiece, tensor.shape.numel() - first)));
-      init_param(init, seed, first, piece);
-      backend_.upload(at(tensor.data, first), piece.data(), static_cast<int64_t>(piece.size()) * kFloat);
-    }
-  }
+  draw_params(backend_, params_, model.params, seed);
   for (const StateTensor& tensor : statistics_) {
     const auto init = std::find_if(model.statistics.begin(), model.statistics.end(),
                                    [&](const StatisticInit& s) { return s.name == tensor.name; });
     LOCKSTEP_CHECK(init != model.statistics.end(), "statistic {} has no start", tensor.name);
-    piece.assign(static_cast<size_t>(tensor.shape.numel()), init->start);
+    const std::vector<float> piece(static_cast<size_t>(tensor.shape.numel()), init->start);
     backend_.upload(tensor.data, piece.data(), tensor.bytes());
   }
   for (size_t i = 0; i < averages_.size(); ++i)

@@ -57,6 +57,8 @@ class CpuBackend : public Backend {
     return name;
   }
 
+  int host_threads() const override { return pool_.threads(); }
+
   KernelChoice choose(const Graph& graph, const Node& node) override {
     KernelChoice choice;
     for (const KernelDef& def : all_kernels()) {
