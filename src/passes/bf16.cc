@@ -18,6 +18,17 @@ constexpr std::array<std::string_view, 5> kFirstOperandOps = {"layer_norm", "rms
 // Losses that compare f32 targets with predictions.
 constexpr std::array<std::string_view, 2> kF32Ops = {"bce_with_logits", "mse"};
 
+// Ops that only move elements about: a parameter behind them is rounded before.
+constexpr std::array<std::string_view, 3> kMovingOps = {"reshape", "transpose", "broadcast"};
+
+// FNV-1a of the name, so that adding or reordering parameters, or cutting the model into stages, moves
+// nobody's draws.
+int64_t rounding_key(std::string_view name) {
+  uint64_t hash = 14695981039346656037ull;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return static_cast<int64_t>(hash >> 18);  // integer attributes have 46 bits
+}
+
 template <size_t N>
 bool listed(const std::array<std::string_view, N>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -25,8 +36,10 @@ bool listed(const std::array<std::string_view, N>& names, std::string_view name)
 
 class Lowering {
  public:
-  explicit Lowering(const Graph& old) : old_(old), rewriter_(old), builder_(rewriter_.graph()) {
+  Lowering(const Graph& old, bool stochastic_rounding)
+      : old_(old), rewriter_(old), builder_(rewriter_.graph()) {
     casts_.resize(static_cast<size_t>(old.value_count()));
+    if (stochastic_rounding) rounding_ = builder_.input(std::string(kRoundingInput), {DType::kI64, {2}});
   }
 
   Graph run() && {
@@ -56,8 +69,32 @@ class Lowering {
   Value to_bf16(Value old_value, Value value) {
     if (!is_f32(value)) return value;
     Value& cast = casts_[static_cast<size_t>(old_value.id)];
-    if (!cast.valid()) cast = builder_.cast(value, DType::kBF16);
+    if (!cast.valid())
+      cast = rounding_.valid() && behind_moves(old_value).valid() ? rounded(old_value)
+                                                                  : builder_.cast(value, DType::kBF16);
     return cast;
+  }
+
+  // The parameter that a value is the elements of, or none.
+  Value behind_moves(Value value) const {
+    for (;;) {
+      const int32_t producer = old_.producer(value);
+      if (producer < 0) return old_.role(value) == Role::kParam ? value : Value{};
+      const Node& node = old_.nodes()[static_cast<size_t>(producer)];
+      if (!listed(kMovingOps, node.op->name)) return {};
+      value = node.inputs[0];
+    }
+  }
+
+  Value rounded(Value old_value) {
+    Value& cast = casts_[static_cast<size_t>(old_value.id)];
+    if (cast.valid()) return cast;
+    const int32_t producer = old_.producer(old_value);
+    if (producer < 0)
+      return cast = builder_.op("round_stochastic", {rewriter_.mapped(old_value), rounding_},
+                                {{"key", rounding_key(old_.name(old_value))}});
+    const Node& node = old_.nodes()[static_cast<size_t>(producer)];
+    return cast = rewriter_.graph().emit(node.op->name, {rounded(node.inputs[0])}, node.attributes);
   }
 
   Graph finish() {
@@ -77,10 +114,13 @@ class Lowering {
   Rewriter rewriter_;
   Builder builder_;
   std::vector<Value> casts_;
+  Value rounding_;  // none: to nearest
 };
 
 }  // namespace
 
-Graph compute_in_bf16(const Graph& graph) { return Lowering(graph).run(); }
+Graph compute_in_bf16(const Graph& graph, bool stochastic_rounding) {
+  return Lowering(graph, stochastic_rounding).run();
+}
 
 }  // namespace lockstep

@@ -9,11 +9,23 @@
 // operands; norms read and write bf16 with f32 statistics; a loss gets its predictions in f32 where its op
 // cannot take bf16. Gradients reach the parameters through the casts, so that grad.* are f32 sums. Runs
 // before autodiff.
+//
+// With stochastic rounding, parameters are not cast to the nearest bf16 but
+//     w16 = round_stochastic(w, rounding) {key=...}
+// up or down at random, keyed by the parameter's name; also before they are reshaped, transposed or
+// broadcast. An update smaller than half a bf16's last place then moves what the model computes with, on
+// average.
 #pragma once
+#include <string_view>
+
 #include "graph/graph.h"
 
 namespace lockstep {
 
-Graph compute_in_bf16(const Graph& graph);
+// The graph input i64[2], (seed, position), that stochastic rounding adds. All microbatches of a step must be
+// given the same position, so that they see the same weights.
+inline constexpr std::string_view kRoundingInput = "rounding";
+
+Graph compute_in_bf16(const Graph& graph, bool stochastic_rounding = false);
 
 }  // namespace lockstep

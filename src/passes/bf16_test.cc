@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/op_def.h"
 #include "graph/text.h"
 #include "ops/registry.h"
 #include "passes/autodiff.h"
@@ -34,6 +35,38 @@ TEST(Bf16, GradientsOfParametersStayF32) {
                                                 all_ops())));
   EXPECT_EQ(to_string(graph.type(graph.find("grad.w"))), "f32[4,6]");
   EXPECT_EQ(to_string(graph.type(graph.find("z"))), "bf16[8,6]");
+}
+
+TEST(Bf16, StochasticRoundingTakesTheParametersBeforeTheyAreMoved) {
+  const Graph graph =
+      compute_in_bf16(parse_graph("graph f(x: f32[8,4], w: f32[2,4] @param, b: f32[2] @param) {\n"
+                                  "  t = transpose(w) {permutation=[1,0]}\n"
+                                  "  y = matmul(x, t)\n"
+                                  "  c = broadcast(b) {shape=[8,2]}\n"
+                                  "  z = add(y, c)\n"
+                                  "  loss = sum(z)\n"
+                                  "  return loss\n"
+                                  "}\n",
+                                  all_ops()),
+                      true);
+  std::vector<std::string> rounded;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name != "round_stochastic") continue;
+    rounded.push_back(graph.name(node.inputs[0]));
+    EXPECT_EQ(graph.name(node.inputs[1]), kRoundingInput);
+  }
+  EXPECT_EQ(rounded, (std::vector<std::string>{"w", "b"}));
+  // The gradient goes straight through: both parameters have one, in f32.
+  const Graph backward = differentiate(graph);
+  EXPECT_EQ(to_string(backward.type(backward.find("grad.w"))), "f32[2,4]");
+  EXPECT_EQ(to_string(backward.type(backward.find("grad.b"))), "f32[2]");
+}
+
+TEST(Bf16, OnlyStochasticRoundingAddsAnInput) {
+  const char* text =
+      "graph f(x: f32[8,4], w: f32[4,2] @param) {\n  y = matmul(x, w)\n  loss = sum(y)\n  return loss\n}\n";
+  EXPECT_FALSE(compute_in_bf16(parse_graph(text, all_ops())).find(kRoundingInput).valid());
+  EXPECT_TRUE(compute_in_bf16(parse_graph(text, all_ops()), true).find(kRoundingInput).valid());
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ Graph run_autodiff(const Graph& graph, const PassOptions& options) {
 }
 
 Graph run_bf16(const Graph& graph, const PassOptions& options) {
-  return options.compute == DType::kBF16 ? compute_in_bf16(graph) : graph;
+  return options.compute == DType::kBF16 ? compute_in_bf16(graph, options.stochastic_rounding) : graph;
 }
 
 Graph run_simplify(const Graph& graph, const PassOptions& options) {

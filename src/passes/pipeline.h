@@ -18,7 +18,8 @@ Recompute parse_recompute(std::string_view name);  // throws UserError with the 
 struct PassOptions {
   bool accumulate_gradients = false;
   Recompute recompute = Recompute::kNone;
-  DType compute = DType::kF32;  // or bf16, for products and what follows them
+  DType compute = DType::kF32;       // or bf16, for products and what follows them
+  bool stochastic_rounding = false;  // of parameters to bf16, by the graph input kRoundingInput
   std::vector<std::string> disabled;
   std::string stop_after;
   std::vector<std::string> dump_after;

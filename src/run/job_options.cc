@@ -36,6 +36,7 @@ PassOptions job_passes(const JobSpec& spec) {
   PassOptions passes;
   passes.recompute = parse_recompute(name_of(spec.train.recompute));
   if (spec.train.precision == Precision::kBf16) passes.compute = DType::kBF16;
+  passes.stochastic_rounding = spec.train.stochastic_rounding;
   return passes;
 }
 

@@ -51,5 +51,25 @@ TEST(Microbatch, RefusesLeavesThatDoNotDivide) {
   EXPECT_THROW(run(model, 6, 4), UserError);
 }
 
+// Twice the same data give exactly twice the gradient: every microbatch of a step computes with one rounding
+// of the weights, and the next step with another.
+TEST(Microbatch, AStepRoundsItsWeightsOnce) {
+  const Model model = build_gpt({1, 24, 2, 31, 2, 9, 0.0});
+  const auto backend = make_cpu_backend(1);
+  TrainOptions options;
+  options.passes.compute = DType::kBF16;
+  options.passes.stochastic_rounding = true;
+  const auto gradient = [&](int64_t microbatches, int64_t step) {
+    options.microbatches = options.leaves = microbatches;
+    TrainStep train(model, *backend, options);
+    train.accumulate([&](int64_t) { set_synthetic_inputs(train, model, 11, 1); }, step);
+    return train.grad("wte.weight");
+  };
+  std::vector<float> once = gradient(1, 1);
+  for (float& value : once) value *= 2;
+  EXPECT_EQ(gradient(2, 1), once);
+  EXPECT_NE(gradient(2, 2), once);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "graph/op_def.h"
+#include "passes/bf16.h"
 #include "train/update.h"
 
 namespace lockstep {
@@ -125,6 +126,10 @@ void TrainStep::run_backward(int64_t slot, bool accumulate) {
 void TrainStep::set_step(int64_t step) { backend_.upload(addresses_.at("step"), &step, sizeof step); }
 
 void TrainStep::set_random(int64_t microbatch, int64_t step) {
+  if (has_input(kRoundingInput)) {
+    const std::array<int64_t, 2> key{static_cast<int64_t>(options_.seed), step};
+    set_input(kRoundingInput, key.data(), sizeof key);
+  }
   if (!has_input(kRandomInput)) return;
   const std::array<int64_t, 2> key{static_cast<int64_t>(options_.seed),
                                    (step - 1) * options_.microbatches + microbatch};

@@ -63,6 +63,20 @@ TEST_P(Bits, AnyRecomputePolicy) {
   }
 }
 
+TEST_P(Bits, StochasticRoundingIsCounted) {
+  PassOptions passes;
+  passes.compute = DType::kBF16;
+  const std::string nearest = hash_after(model(), 2, passes);
+  passes.stochastic_rounding = true;
+  const std::string want = hash_after(model(), 1, passes);
+  EXPECT_NE(want, nearest);
+  EXPECT_EQ(hash_after(model(), 3, passes), want);
+  for (const Recompute policy : {Recompute::kCheap, Recompute::kBlock}) {
+    passes.recompute = policy;
+    EXPECT_EQ(hash_after(model(), 2, passes), want) << name_of(policy);
+  }
+}
+
 TEST_P(Bits, EveryPassThatKeepsArithmetic) {
   const std::string want = hash_after(model(), 2, {});
   for (const Pass& pass : all_passes()) {

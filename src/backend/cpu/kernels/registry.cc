@@ -21,7 +21,7 @@ namespace lockstep::cpu {
     X(batch_norm_bf16_via_f32) X(batch_norm_grad_bf16_via_f32) X(group_norm_bf16_via_f32) X(group_norm_grad_bf16_via_f32) \
   /* attention */ X(attention) X(attention_grad) X(attention_qkv) X(attention_qkv_grad) X(rope) \
   /* tables */ X(embedding) X(embedding_grad) X(gather) X(scatter_add) X(embedding_bag) X(embedding_bag_grad) \
-  /* random */ X(dropout) \
+  /* random */ X(dropout) X(round_stochastic) \
   /* optimizers */ X(global_norm) X(sgd) X(adam) X(adamw) X(lion) X(lamb) X(adafactor) X(row_gradient) X(adamw_catch_up) X(adamw_rows) \
   /* collectives */ X(collective)
 // clang-format on

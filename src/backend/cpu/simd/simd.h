@@ -15,6 +15,7 @@
 #include "backend/cpu/simd/pool_loops.h"
 #include "backend/cpu/simd/reduce_loops.h"
 #include "backend/cpu/simd/rope_loops.h"
+#include "backend/cpu/simd/rounding_loops.h"
 #include "backend/cpu/simd/softmax_loops.h"
 
 namespace lockstep::cpu {
@@ -36,6 +37,7 @@ struct Simd {
   const EmbeddingLoops& embedding;
   const PoolLoops& pool;
   const DirectConvLoops& direct_conv;
+  const RoundingLoops& rounding;
 };
 
 const Simd& simd_for(Isa isa);
