@@ -1,6 +1,7 @@
 // lockstep bench: measurements that the benches in bench/ put beside their peers.
 #include <CLI/CLI.hpp>
 
+#include "cli/bench_allreduce.h"
 #include "cli/bench_step.h"
 #include "cli/cli.h"
 
@@ -10,6 +11,7 @@ void add_bench_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("bench", "measure parts of the engine on synthetic data");
   command->require_subcommand(1);
   add_bench_step_command(*command);
+  add_bench_allreduce_command(*command);
 }
 
 }  // namespace lockstep

@@ -3,9 +3,8 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <array>
 #include <cstring>
-#include <memory>
 
 #include "base/error.h"
 #include "comm/leaf_stack.h"
@@ -41,13 +40,10 @@ std::vector<Node> expression(const LeafSplit& split) {
   return nodes;
 }
 
-// Aligned to a line, so that loops on scratch never straddle one.
-std::unique_ptr<std::byte[], void (*)(void*)> make_scratch(int64_t blocks) {
-  auto* memory = static_cast<std::byte*>(
-      std::aligned_alloc(kLine, static_cast<size_t>(std::max<int64_t>(blocks, 1) * kBlockBytes)));
-  LOCKSTEP_CHECK(memory != nullptr, "no memory for {} scratch blocks", blocks);
-  return {memory, std::free};
-}
+// Blocks that a tree over 256 sources needs; they fit in the L1 cache.
+constexpr int64_t kStackBlocks = 5;
+// More streams at a time than a core can combine into whole lines would be slower than one after the other.
+constexpr size_t kMaxStreams = 4;
 
 template <typename T>
 const T* as(const std::byte* bytes) {
@@ -92,20 +88,41 @@ SumProgram::SumProgram(const LeafSplit& split)
   emit(emit, static_cast<int64_t>(nodes.size()) - 1, 0);
 }
 
+struct SumProgram::Block {
+  SumType type;
+  std::span<const std::byte* const> operands;
+  int64_t elements;
+  const std::byte* operand(const Step& step, size_t i) const {
+    return operands[static_cast<size_t>(step.operands[i])];
+  }
+};
+
 void SumProgram::run(SumType type, std::span<const std::byte* const> sources,
                      std::span<std::byte* const> outputs, int64_t count, bool streaming) const {
   LOCKSTEP_CHECK(static_cast<int64_t>(sources.size()) == sources_, "{} sources instead of {}", sources.size(),
                  sources_);
-  const auto scratch = make_scratch(scratch_blocks_);
+  alignas(kLine) std::array<std::byte, kStackBlocks * kBlockBytes> near;
+  std::vector<std::byte> far(
+      static_cast<size_t>(scratch_blocks_ > kStackBlocks ? scratch_blocks_ * kBlockBytes : 0));
+  std::byte* const scratch = far.empty() ? near.data() : far.data();
   const int64_t width = size_of(type);
   std::vector<const std::byte*> operands(sources.begin(), sources.end());
-  for (int64_t i = 0; i < scratch_blocks_; ++i) operands.push_back(scratch.get() + i * kBlockBytes);
+  for (int64_t i = 0; i < scratch_blocks_; ++i) operands.push_back(scratch + i * kBlockBytes);
 
   for (int64_t done = 0; done < count * width; done += kBlockBytes) {
     const int64_t bytes = std::min(kBlockBytes, count * width - done);
     for (size_t i = 0; i < sources.size(); ++i) operands[i] = sources[i] + done;
-    run_block(type, operands, scratch.get(), bytes / width);
-    const std::byte* root = steps_.empty() ? operands[0] : scratch.get();
+    const Block block{type, operands, bytes / width};
+    for (size_t i = 0; i + 1 < steps_.size(); ++i)
+      run_step(steps_[i], block, scratch + (steps_[i].into - sources_) * kBlockBytes);
+
+    const std::byte* root = operands[0];
+    if (!steps_.empty()) {
+      if (streaming && stream_root(block, outputs, done)) continue;
+      std::byte* const into = streaming ? scratch : outputs[0] + done;
+      run_step(steps_.back(), block, into);
+      root = into;
+    }
     for (std::byte* output : outputs) {
       if (output + done == root) continue;
       if (streaming)
@@ -118,29 +135,41 @@ void SumProgram::run(SumType type, std::span<const std::byte* const> sources,
   if (streaming) _mm_sfence();
 }
 
-void SumProgram::run_block(SumType type, std::span<const std::byte* const> operands, std::byte* scratch,
-                           int64_t elements) const {
+void SumProgram::run_step(const Step& step, const Block& block, std::byte* into) const {
   const comm::SumLoops& loops = comm::sum_loops();
-  for (const Step& step : steps_) {
-    std::byte* into = scratch + (step.into - sources_) * kBlockBytes;
-    const auto operand = [&](size_t i) { return operands[static_cast<size_t>(step.operands[i])]; };
-    const auto add = [&]<typename T>(auto add2, T*) {
-      // The right pair first: `into` may be the scratch block that holds one of them.
-      alignas(kLine) std::byte right[kBlockBytes];
-      if (step.operands.size() == 4) add2(as<T>(right), as<T>(operand(2)), as<T>(operand(3)), elements);
-      add2(as<T>(into), as<T>(operand(0)), as<T>(operand(1)), elements);
-      if (step.operands.size() == 4) add2(as<T>(into), as<T>(into), as<T>(right), elements);
-    };
-    if (type == SumType::kF64)
-      add(loops.add2_f64, static_cast<double*>(nullptr));
-    else if (type == SumType::kI64)
-      add(loops.add2_i64, static_cast<int64_t*>(nullptr));
-    else if (step.operands.size() == 4)
-      loops.add4_f32(as<float>(into), as<float>(operand(0)), as<float>(operand(1)), as<float>(operand(2)),
-                     as<float>(operand(3)), elements);
-    else
-      loops.add2_f32(as<float>(into), as<float>(operand(0)), as<float>(operand(1)), elements);
+  const auto operand = [&](size_t i) { return block.operand(step, i); };
+  const int64_t n = block.elements;
+  const auto add = [&]<typename T>(auto add2, T*) {
+    // The right pair first: `into` may be what holds one of them.
+    alignas(kLine) std::byte right[kBlockBytes];
+    if (step.operands.size() == 4) add2(as<T>(right), as<T>(operand(2)), as<T>(operand(3)), n);
+    add2(as<T>(into), as<T>(operand(0)), as<T>(operand(1)), n);
+    if (step.operands.size() == 4) add2(as<T>(into), as<T>(into), as<T>(right), n);
+  };
+  if (block.type == SumType::kF64)
+    add(loops.add2_f64, static_cast<double*>(nullptr));
+  else if (block.type == SumType::kI64)
+    add(loops.add2_i64, static_cast<int64_t*>(nullptr));
+  else if (step.operands.size() == 4)
+    loops.add4_f32(as<float>(into), as<float>(operand(0)), as<float>(operand(1)), as<float>(operand(2)),
+                   as<float>(operand(3)), n);
+  else
+    loops.add2_f32(as<float>(into), as<float>(operand(0)), as<float>(operand(1)), n);
+}
+
+bool SumProgram::stream_root(const Block& block, std::span<std::byte* const> outputs, int64_t done) const {
+  if (block.type != SumType::kF32 || outputs.size() > kMaxStreams || block.elements % 16 != 0) return false;
+  std::array<float*, kMaxStreams> into{};
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (reinterpret_cast<uintptr_t>(outputs[i] + done) % kLine != 0) return false;
+    into[i] = as<float>(outputs[i] + done);
   }
+  const Step& last = steps_.back();
+  std::array<const float*, 4> from{};
+  for (size_t i = 0; i < last.operands.size(); ++i) from[i] = as<float>(block.operand(last, i));
+  comm::sum_loops().sum_to_all_f32(into.data(), static_cast<int64_t>(outputs.size()), from.data(),
+                                   static_cast<int64_t>(last.operands.size()), block.elements);
+  return true;
 }
 
 }  // namespace lockstep

@@ -33,8 +33,10 @@ class SumProgram {
     int64_t into;
     std::vector<int64_t> operands;  // two: a + b; four: (a + b) + (c + d)
   };
-  void run_block(SumType type, std::span<const std::byte* const> operands, std::byte* scratch,
-                 int64_t elements) const;
+  struct Block;
+  void run_step(const Step& step, const Block& block, std::byte* into) const;
+  // The last step, written to all outputs at once. False where the outputs do not allow it.
+  bool stream_root(const Block& block, std::span<std::byte* const> outputs, int64_t done) const;
   int64_t sources_;
   int64_t widest_;
   int64_t scratch_blocks_ = 0;

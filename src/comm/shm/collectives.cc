@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 
 #include "comm/simd/sum_loops.h"
 
@@ -10,20 +11,29 @@ namespace {
 
 // Up to here one stage with a copy is faster than two without.
 constexpr int64_t kSmallBytes = 16 << 10;
-// From here on writing past the caches is faster: what is written is read next by another core, or much
-// later.
-constexpr int64_t kStreamBytes = 32 << 10;
+// Of a machine that does not say.
+constexpr int64_t kUsualCacheBytes = 16 << 20;
 
-void copy_bytes(std::byte* into, const std::byte* from, int64_t bytes) {
-  if (bytes < kStreamBytes) {
-    std::memcpy(into, from, static_cast<size_t>(bytes));
-    return;
-  }
+// The largest cache that a processor shares with others. sysconf's figure is that of the whole package, of
+// which a core reaches only its part.
+int64_t shared_cache_bytes() {
+  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
+  int64_t kilobytes = 0;
+  char unit = 0;
+  if (file >> kilobytes >> unit && unit == 'K' && kilobytes > 0) return kilobytes << 10;
+  return kUsualCacheBytes;
+}
+
+void copy_bytes(std::byte* into, const std::byte* from, int64_t bytes, bool streaming) {
+  if (!streaming) return comm::sum_loops().copy(into, from, bytes);
   comm::sum_loops().stream(into, from, bytes);
   _mm_sfence();
 }
 
 }  // namespace
+
+Collectives::Collectives(const Members& members, const Watch& watch)
+    : members_(members), stages_(members, watch), cache_bytes_(shared_cache_bytes()) {}
 
 void Collectives::run(const Collective& collective, const SumProgram& program) {
   const bool direct = is_direct(collective);
@@ -66,21 +76,41 @@ std::vector<int> Collectives::peers() const {
 
 // ---- sums ----
 
+// All that the ranks read and write in this collective.
+bool Collectives::fits_in_caches(const Collective& collective, const SumProgram& program) const {
+  return collective.bytes() * program.sources() <= cache_bytes_;
+}
+
 void Collectives::reduce_direct(const Collective& collective, const SumProgram& program) {
+  const int64_t bytes = collective.bytes();
+  const bool fits = fits_in_caches(collective, program);
+  if (members_.rank == 0) stages_.propose(fits && route_.through_caches(bytes));
   stages_.meet(collective, true, collective.buffers);
+  const bool cached = stages_.through_caches();
+  const int64_t start = steady_now_ns();
   moving(collective);
+  reduce_slice(collective, program, cached);
+  stages_.meet(collective, true, collective.buffers);
+  if (cached && collective.kind == CollectiveKind::kAllReduce) {
+    copy_slices(collective, false);
+    stages_.meet(collective, true);
+  }
+  if (members_.rank == 0 && fits) route_.took(bytes, cached, steady_now_ns() - start);
+}
+
+// Through the caches the root goes to this rank's own buffer; past them, to everybody's.
+void Collectives::reduce_slice(const Collective& collective, const SumProgram& program, bool cached) {
   const Slice slice = slice_of(collective.count, members_.size(), members_.rank);
   const int64_t offset = slice.begin * collective.element;
+  const bool to_all = !cached && collective.kind == CollectiveKind::kAllReduce;
   std::vector<const std::byte*> sources;
   std::vector<std::byte*> outputs = {collective.buffers[0] + offset};
   for (int rank = 0; rank < members_.size(); ++rank) {
     for (int64_t i = 0; i < stages_.buffers_of(rank); ++i)
       sources.push_back(stages_.buffer_of(rank, i) + offset);
-    if (collective.kind == CollectiveKind::kAllReduce && rank != members_.rank)
-      outputs.push_back(stages_.buffer_of(rank, 0) + offset);
+    if (to_all && rank != members_.rank) outputs.push_back(stages_.buffer_of(rank, 0) + offset);
   }
-  program.run(collective.type, sources, outputs, slice.size(), collective.bytes() >= kStreamBytes);
-  stages_.meet(collective, true);
+  program.run(collective.type, sources, outputs, slice.size(), !cached);
 }
 
 void Collectives::reduce_by_mailbox(const Collective& collective, const SumProgram& program) {
@@ -114,13 +144,17 @@ void Collectives::reduce_by_mailbox(const Collective& collective, const SumProgr
 void Collectives::gather_direct(const Collective& collective) {
   stages_.meet(collective, true, collective.buffers);
   moving(collective);
+  copy_slices(collective, collective.bytes() * members_.size() > cache_bytes_);
+  stages_.meet(collective, true);
+}
+
+void Collectives::copy_slices(const Collective& collective, bool streaming) {
   for (const int peer : peers()) {
     const Slice slice = slice_of(collective.count, members_.size(), peer);
     const int64_t offset = slice.begin * collective.element;
     copy_bytes(collective.buffers[0] + offset, stages_.buffer_of(peer, 0) + offset,
-               slice.size() * collective.element);
+               slice.size() * collective.element, streaming);
   }
-  stages_.meet(collective, true);
 }
 
 void Collectives::gather_by_mailbox(const Collective& collective) {
@@ -148,7 +182,8 @@ void Collectives::broadcast_direct(const Collective& collective) {
   stages_.meet(collective, true, collective.buffers);
   moving(collective);
   if (members_.rank != collective.root)
-    copy_bytes(collective.buffers[0], stages_.buffer_of(collective.root, 0), collective.bytes());
+    copy_bytes(collective.buffers[0], stages_.buffer_of(collective.root, 0), collective.bytes(),
+               collective.bytes() * members_.size() > cache_bytes_);
   stages_.meet(collective, true);
 }
 
@@ -169,7 +204,8 @@ void Collectives::exchange_direct(const Collective& collective) {
   std::memcpy(collective.result + members_.rank * bytes, collective.buffers[0] + members_.rank * bytes,
               static_cast<size_t>(bytes));
   for (const int peer : peers())
-    copy_bytes(collective.result + peer * bytes, stages_.buffer_of(peer, 0) + members_.rank * bytes, bytes);
+    copy_bytes(collective.result + peer * bytes, stages_.buffer_of(peer, 0) + members_.rank * bytes, bytes,
+               bytes * members_.size() * members_.size() > cache_bytes_);
   stages_.meet(collective, true);
 }
 

@@ -49,6 +49,8 @@ struct Call {
 
 struct StageRecord {
   Call call;
+  // Rank 0's choice holds for all.
+  bool through_caches = false;
   int64_t buffers = 0;
   int64_t offsets[kMaxPartials] = {};  // in the segment
 };

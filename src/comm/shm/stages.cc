@@ -34,6 +34,7 @@ void Stages::meet(const Collective& collective, bool direct, std::span<std::byte
   const uint32_t stage = ++stage_;
   StageRecord& record = own.header().records[stage % 2];
   record.call = call_of(collective, direct);
+  record.through_caches = proposal_;
   LOCKSTEP_CHECK(static_cast<int64_t>(buffers.size()) <= kMaxPartials, "{} buffers", buffers.size());
   record.buffers = static_cast<int64_t>(buffers.size());
   std::transform(buffers.begin(), buffers.end(), record.offsets,

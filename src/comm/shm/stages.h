@@ -19,6 +19,9 @@ class Stages {
   void meet(const Collective& collective, bool direct);
   // The same, with `buffers` shown to the peers: addresses in this rank's segment.
   void meet(const Collective& collective, bool direct, std::span<std::byte* const> buffers);
+  // Shown to all in the next stage; rank 0's choice is read in it.
+  void propose(bool through_caches) { proposal_ = through_caches; }
+  bool through_caches() const { return record_of(0).through_caches; }
   // Where this rank may put data before it enters the next stage, and where a peer's data of this stage is.
   std::byte* next_mailbox() const { return members_.own().mailbox(stage_ + 1); }
   const std::byte* mailbox_of(int peer) const { return members_.of(peer).mailbox(stage_); }
@@ -33,6 +36,7 @@ class Stages {
   const Members& members_;
   const Watch& watch_;
   uint32_t stage_ = 0;
+  bool proposal_ = false;
 };
 
 }  // namespace lockstep::shm

@@ -11,6 +11,13 @@ struct SumLoops {
                    int64_t n);  // (a + b) + (c + d)
   void (*add2_f64)(double* into, const double* a, const double* b, int64_t n);
   void (*add2_i64)(int64_t* into, const int64_t* a, const int64_t* b, int64_t n);
+  // a + b, or (a + b) + (c + d) with four operands, to every output past the caches. Outputs are aligned to a
+  // line and n is a multiple of 16; each line is read from all operands before it is written to any output.
+  void (*sum_to_all_f32)(float* const* outputs, int64_t output_count, const float* const* operands,
+                         int64_t operand_count, int64_t n);
+  // Copies line by line. The C library's copy turns to string instructions for sizes like ours, which take
+  // data from another core's cache at half the speed.
+  void (*copy)(void* into, const void* from, int64_t bytes);
   // Copies past the caches: what another rank reads next is not in ours anyway, and the line that is
   // overwritten need not be read first. An sfence must follow before anybody is told.
   void (*stream)(void* into, const void* from, int64_t bytes);
