@@ -23,7 +23,9 @@ void run(const TrainCommand& command) {
   TrainRun run(std::move(spec), {.fresh = command.fresh, .out = &std::cerr, .out_descriptor = 2, .join = {}});
   const RunSummary summary = run.run();
   std::cout << fmt::format("{} {}\n", summary.status, summary.weights_sha256);
-  if (!summary.error.empty()) std::cerr << "lockstep: " << summary.error << "\n";
+  // What the guard found was told when it was found.
+  if (!summary.error.empty() && summary.status != "diverged")
+    std::cerr << "lockstep: " << summary.error << "\n";
   if (summary.exit_code != 0) throw Exit{static_cast<int>(summary.exit_code)};
 }
 

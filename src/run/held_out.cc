@@ -22,6 +22,14 @@ EvalRecord record_of(const EvalResult& result, int64_t step) {
   return record;
 }
 
+void check(const JobSpec& spec, const char* path, Task task, const std::string& metric) {
+  try {
+    check_metric(task, metric);
+  } catch (const UserError& error) {
+    throw UserError("{}: {}: {}", spec.where(path), path, error.what());
+  }
+}
+
 nlohmann::json to_json(const std::optional<EvalRecord>& record) {
   return record ? nlohmann::json::parse(to_json_line(*record)) : nlohmann::json();
 }
@@ -39,17 +47,19 @@ HeldOut::HeldOut(const JobParts& parts, Backend& backend)
       stop_metric_(name_of(parts.resolved.early_stop_metric)),
       early_stop_(stop_metric_, parts.spec.train.early_stop.patience, parts.spec.train.early_stop.min_delta) {
   if (!source_) {
-    const bool asked = parts.spec.train.eval.every || parts.spec.train.early_stop.patience > 0;
-    if (asked)
-      throw UserError("{}: there are no records to evaluate on; write data.hold_out: 0.1, or data.eval",
-                      parts.spec.where("train.eval.every"));
+    const char* asks = parts.spec.train.eval.every                ? "train.eval.every"
+                       : parts.spec.train.early_stop.patience > 0 ? "train.early_stop.patience"
+                                                                  : nullptr;
+    if (asks != nullptr)
+      throw UserError("{}: {} needs records to evaluate on; write data.hold_out: 0.1, or data.eval",
+                      parts.spec.where(asks), asks);
     return;
   }
   evaluator_ = std::make_unique<Evaluator>(
       [&](int64_t batch) { return build_job_evaluation(parts.spec, parts.inputs, batch); }, backend,
       parts.options.passes, parts.spec.train.microbatch, source_->size());
-  check_metric(evaluator_->task(), metric_);
-  check_metric(evaluator_->task(), stop_metric_);
+  check(parts.spec, "train.eval.metric", evaluator_->task(), metric_);
+  check(parts.spec, "train.early_stop.metric", evaluator_->task(), stop_metric_);
 }
 
 EvalRecord HeldOut::evaluate(TrainStep& train, int64_t step) {

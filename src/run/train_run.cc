@@ -83,8 +83,14 @@ RunSummary TrainRun::run() {
     throw;
   }
   RunSummary summary = summarise();
-  if (watch_) watch_->finish(summary);
-  write(summary);
+  try {
+    write(summary);
+    if (watch_) watch_->finish(summary);
+  } catch (const UserError& error) {
+    // A disk that is full to the last byte. What the run has reached lies in its checkpoint.
+    log_error("{}", error.what());
+    if (summary.exit_code == kDone) summary.exit_code = kFailed;
+  }
   return summary;
 }
 
@@ -229,10 +235,11 @@ void TrainRun::rewind() {
 }
 
 // The last checkpoint that was due, not the last one that was written: a signal, or an evaluation that was
-// the best, may have written one in between, and the bits must not depend on that.
+// the best, may have written one in between, and the bits must not depend on that. Not the one that the bad
+// step follows directly: its weights give the same gradient again, whatever the learning rate.
 int64_t TrainRun::rewind_target() const {
   const std::optional<int64_t>& every = parts_.resolved.checkpoint_every;
-  return every ? state_.step - state_.step % *every : 0;
+  return every && state_.step > 0 ? (state_.step - 1) / *every * *every : 0;
 }
 
 void TrainRun::retain_rewind_target() {
