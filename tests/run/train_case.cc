@@ -65,7 +65,7 @@ checkpoint: {every: 2, keep: 2}
 RunSummary TrainCase::trained(const std::string& run, const std::vector<std::string>& settings,
                               const std::vector<std::string>& flags) const {
   const Ended ended = train(run, settings, flags);
-  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.code, 0) << ended.err.substr(ended.err.size() - std::min<size_t>(ended.err.size(), 1000));
   return has(run, "summary.json") ? summary(run) : RunSummary{};
 }
 

@@ -1,5 +1,6 @@
 // Set-up of the tests of whole runs: a folder with job files, runs by name in it, and what they leave behind.
 #pragma once
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -42,7 +43,10 @@ class TrainCase {
 
   RunSummary summary(const std::string& run) const { return read_summary(output(run) + "/summary.json"); }
   Metrics metrics(const std::string& run) const { return read_metrics(output(run) + "/metrics.jsonl"); }
-  std::string log(const std::string& run) const { return folder_.path(run + "-log"); }
+  std::string log(std::string run) const {
+    std::replace(run.begin(), run.end(), '/', '-');
+    return folder_.path(run + "-log");
+  }
   std::vector<std::string> names(const std::string& run) const;  // of what lies in its folder, sorted
   bool has(const std::string& run, const std::string& name) const {
     return std::filesystem::exists(output(run) + "/" + name);
