@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "run/available_memory.h"
+#include "run/job_options.h"
 
 namespace lockstep {
 namespace {
@@ -135,7 +136,9 @@ class Search {
 
 void require_fit(const JobSpec& spec, const ResolvedJob& job, const JobPlan& plan, const InputSizes& inputs,
                  Backend& backend) {
-  const int64_t limit = spec.strategy.memory ? *spec.strategy.memory : available_memory_bytes();
+  // The workers of a job share the machine.
+  const int64_t limit =
+      spec.strategy.memory ? *spec.strategy.memory : available_memory_bytes() / job_workers(spec);
   if (plan.bytes() <= limit || limit == 0) return;
   Search search(spec, plan.bytes(), limit, inputs, backend);
   for (const Change& change : recompute_changes(spec)) search.attempt(change);
@@ -143,8 +146,8 @@ void require_fit(const JobSpec& spec, const ResolvedJob& job, const JobPlan& pla
   for (const Change& change : numeric_changes(spec, job.leaves)) search.attempt(change);
   throw DoesNotFit("{}: a worker would take {} and {} {}\n{}{}", spec.where("strategy.memory"),
                    size_text(plan.bytes()),
-                   spec.strategy.memory ? "strategy.memory gives it" : "this machine has", size_text(limit),
-                   plan.table(), search.report());
+                   spec.strategy.memory ? "strategy.memory gives it" : "this machine has for it",
+                   size_text(limit), plan.table(), search.report());
 }
 
 }  // namespace lockstep

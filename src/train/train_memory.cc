@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "comm/leaf_split.h"
 #include "comm/leaf_stack.h"
 #include "train/update.h"
 
@@ -18,9 +19,18 @@ double mib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 int64_t list_bytes(const RowTable& table) { return table.ids * (kId + table.table[1] * kFloat); }
 
+// The most partial sums that a worker holds at once.
+int64_t slot_count(const TrainOptions& options) {
+  if (options.workers == 1) return stack_depth({0, options.leaves}, options.leaves);
+  const LeafSplit split = LeafSplit::search(options.leaves, static_cast<int>(options.workers));
+  int64_t most = 0;
+  for (int rank = 0; rank < split.ranks(); ++rank)
+    most = std::max(most, stack_depth(split.range(rank), options.leaves));
+  return most;
+}
+
 int64_t gradient_bytes(const TrainPlans& plans, const TrainOptions& options) {
-  const int64_t slots = stack_depth({0, options.leaves}, options.leaves);
-  int64_t bytes = slots * plans.layout.sums_numel() * kFloat;
+  int64_t bytes = slot_count(options) * plans.layout.sums_numel() * kFloat;
   for (const RowTable& table : plans.tables) {
     bytes += list_bytes(table) * (options.microbatches == 1 ? 1 : kListCopies * options.microbatches);
     if (plans.backward_accumulate) bytes += list_bytes(table);

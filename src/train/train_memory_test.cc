@@ -33,6 +33,16 @@ TEST(TrainMemory, IsWhatAStepTakes) {
     }
 }
 
+TEST(TrainMemory, WorkersThatShareTheLeavesHoldFewerSums) {
+  const auto backend = make_null_backend();
+  const Model model = build_gpt({.layers = 2, .dim = 32, .heads = 2, .vocab = 61, .batch = 2, .seq = 9});
+  TrainOptions options;
+  options.microbatches = options.leaves = 4;
+  const int64_t alone = train_memory(plan_training(model, *backend, options), options).gradients;
+  options.workers = 4;
+  EXPECT_EQ(alone, 3 * train_memory(plan_training(model, *backend, options), options).gradients);
+}
+
 TEST(TrainMemory, RowListsOfManyMicrobatchesAreBounded) {
   const Model model = build_tabular({2, 400, 8, 3, {9}, {7}, 6});
   for (const int64_t microbatches : {1, 8}) {
