@@ -107,7 +107,7 @@ TEST(Environment, ABatchScriptOfSlurmIsNoTask) {
 
 TEST(Environment, ClusterSpecifications) {
   EXPECT_EQ(text(placement_from({{"CLUSTER_SPEC", kVertex}})), "2/3 0/1 'w1' chief:2222 Vertex AI");
-  EXPECT_EQ(text(placement_from({{"TF_CONFIG", kTf}})), "2/3 1/2 'b' a:2222 TF_CONFIG");
+  EXPECT_EQ(text(placement_from({{"TF_CONFIG", kTf}})), "2/3 1/2 'b' a:2222 TensorFlow");
   EXPECT_EQ(text(placement_from({{"CLUSTER_SPEC", kVertex}, {"TF_CONFIG", kTf}})),
             "2/3 0/1 'w1' chief:2222 Vertex AI");
   EXPECT_EQ(text(placement_from({{"TF_CONFIG", R"({"environment": "cloud"})"}})), "none");

@@ -107,7 +107,7 @@ std::optional<Placement> cluster_placement(const Variables& variables, const Clu
   placement.rank = static_cast<int64_t>(*self);
   placement.size = static_cast<int64_t>(all.size());
   placement.said =
-      fmt::format("{}: task {} {} of {} that train", format.variable, task.role, task.index, placement.size);
+      fmt::format("{}: task {} {}, {} that train", format.variable, task.role, task.index, placement.size);
   placement.host = all[*self].host;
   placement.local_size = 0;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -133,7 +133,7 @@ std::optional<Placement> vertex_placement(const Variables& variables) {
 
 std::optional<Placement> tf_config_placement(const Variables& variables) {
   static const ClusterFormat format = {
-      "TF_CONFIG",
+      "TensorFlow",
       "TF_CONFIG",
       {"chief", "master", "worker"},
       R"({"cluster": {"chief": ["a:2222"], "worker": ["b:2222"]}, "task": {"type": "worker", "index": 0}})"};

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "launch/families.h"
 #include "launch/store_server.h"
+#include "launch/tcp.h"
 #include "launch/token.h"
 
 namespace lockstep {
@@ -91,7 +92,7 @@ WorkerSetResult launch(const LaunchRequest& request) {
   std::unique_ptr<StoreServer> store;
   if (nodes.rank == 0) {
     StoreOptions options;
-    options.listen = {nodes.count > 1 ? "0.0.0.0" : "127.0.0.1", master.port};
+    options.listen = {nodes.count > 1 ? any_address(master.host) : "127.0.0.1", master.port};
     options.token = token;
     store = std::make_unique<StoreServer>(options);
     master.port = store->address().port;

@@ -34,7 +34,8 @@ std::unique_ptr<StoreClient> connect_by_file(const TokenFile& file, const HostPo
 }  // namespace
 
 HostPort listen_address(const Placement& placement) {
-  return {placement.all_on_one_host() ? "127.0.0.1" : "0.0.0.0", placement.master_port};
+  return {placement.all_on_one_host() ? "127.0.0.1" : any_address(placement.master_addr),
+          placement.master_port};
 }
 
 Rendezvous::Rendezvous(const Placement& placement, const Variables& variables, milliseconds deadline)
@@ -74,6 +75,13 @@ Rendezvous::Rendezvous(const Placement& placement, const Variables& variables, m
   }
   client_ = std::make_unique<StoreClient>(rank_ == 0 ? HostPort{"127.0.0.1", address.port} : address, token,
                                           name, deadline);
+}
+
+std::vector<WorkerFacts> Rendezvous::join(const WorkerFacts& facts) {
+  std::vector<WorkerFacts> all = lockstep::join(*client_, rank_, size_, facts, deadline_);
+  // All have it: a run that is killed later leaves nothing on the disk.
+  if (token_file_) token_file_->remove();
+  return all;
 }
 
 Rendezvous::~Rendezvous() {

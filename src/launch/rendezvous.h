@@ -23,9 +23,7 @@ class Rendezvous {
   Rendezvous& operator=(const Rendezvous&) = delete;
 
   StoreClient& store() { return *client_; }
-  std::vector<WorkerFacts> join(const WorkerFacts& facts) {
-    return lockstep::join(*client_, rank_, size_, facts, deadline_);
-  }
+  std::vector<WorkerFacts> join(const WorkerFacts& facts);
 
  private:
   int64_t rank_;

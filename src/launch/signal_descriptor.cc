@@ -15,6 +15,8 @@ SignalDescriptor::SignalDescriptor() {
   sigaddset(&watched, SIGTERM);
   sigaddset(&watched, SIGINT);
   pthread_sigmask(SIG_BLOCK, &watched, &before_);
+  // A signal that is ignored (SIGINT, for what a shell starts in the background) would never be read.
+  for (const int signal : {SIGTERM, SIGINT}) std::signal(signal, SIG_DFL);
   descriptor_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!descriptor_) {
     const int error = errno;

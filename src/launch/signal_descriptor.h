@@ -10,7 +10,7 @@ namespace lockstep {
 class SignalDescriptor {
  public:
   SignalDescriptor();
-  // As it was before. Signals that came and were not read are forgotten.
+  // They are blocked or not as they were before. Those that came and were not read are forgotten.
   ~SignalDescriptor();
   SignalDescriptor(const SignalDescriptor&) = delete;
   SignalDescriptor& operator=(const SignalDescriptor&) = delete;

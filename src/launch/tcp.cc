@@ -61,6 +61,10 @@ int try_connect(const Descriptor& descriptor, const addrinfo& address, TimePoint
 
 }  // namespace
 
+std::string any_address(std::string_view host) {
+  return host.find(':') == std::string_view::npos ? "0.0.0.0" : "::";
+}
+
 Descriptor listen_on(const HostPort& address) {
   int error = 0;
   try {

@@ -13,6 +13,9 @@ namespace lockstep {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
+// The address that stands for all of this host's, in the family of `host`.
+std::string any_address(std::string_view host);
+
 // Port 0 gives a free one. UserError when the port is in use or the address is not this host's.
 Descriptor listen_on(const HostPort& address);
 int64_t bound_port(const Descriptor& listener);

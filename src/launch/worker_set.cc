@@ -56,6 +56,18 @@ bool is_cause(const Failed& a, const Failed& b) {
   return a.time && b.time && *a.time < *b.time;
 }
 
+// A reader of the launcher's output that goes away (| head) is no reason to end a run: the log files remain.
+class BrokenPipesIgnored {
+ public:
+  BrokenPipesIgnored() : before_(std::signal(SIGPIPE, SIG_IGN)) {}
+  ~BrokenPipesIgnored() { std::signal(SIGPIPE, before_); }
+  BrokenPipesIgnored(const BrokenPipesIgnored&) = delete;
+  BrokenPipesIgnored& operator=(const BrokenPipesIgnored&) = delete;
+
+ private:
+  void (*before_)(int);
+};
+
 class WorkerSet {
  public:
   explicit WorkerSet(const WorkerSetOptions& options)
@@ -82,6 +94,7 @@ class WorkerSet {
 
   const WorkerSetOptions& options_;
   SignalDescriptor signals_;
+  BrokenPipesIgnored broken_pipes_;
   OomWatch oom_;
   Console out_;
   Console err_;

@@ -238,6 +238,20 @@ TEST_F(WorkerSetTest, AFloodOfOutputIsBounded) {
   EXPECT_NE(shown("logs/worker-0.log").find("\n50000\n"), std::string::npos);
 }
 
+TEST_F(WorkerSetTest, AReaderThatIsStuckOrGoneDoesNotHoldUpTheRun) {
+  for (const bool gone : {false, true}) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    Descriptor reader(ends[0]);
+    const Descriptor writer(ends[1]);
+    if (gone) reader.reset();
+    WorkerSetOptions into_pipe = options(1, "seq 1 400000");
+    into_pipe.out = writer.get();
+    EXPECT_EQ(run_workers(into_pipe).exit_code, 0);
+    EXPECT_NE(shown("logs/worker-0.log").find("\n400000\n"), std::string::npos);
+  }
+}
+
 TEST_F(WorkerSetTest, AProgramThatIsNotThereIsAUserError) {
   WorkerSetOptions wrong = options(2, "");
   wrong.command = {"/no/such/program"};
