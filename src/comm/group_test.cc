@@ -247,6 +247,25 @@ TEST(Group, DeadlineNamesTheOneEverybodyWaitsFor) {
   testing::expect_no_errors(testing::run_threads(LeafSplit::one_each(3), body, testing::test_options(300)));
 }
 
+TEST(Group, StallIsReportedBeforeTheDeadline) {
+  shm::ShmOptions options = testing::test_options(1000);
+  options.limits.stall = std::chrono::milliseconds(50);
+  std::latch given_up(1);
+  ::testing::internal::CaptureStderr();
+  testing::run_threads(
+      LeafSplit::one_each(2),
+      [&](Group& group) {
+        group.barrier();
+        if (group.rank() == 1) return given_up.wait();
+        EXPECT_THROW(group.barrier("commit"), PeerError);
+        given_up.count_down();
+      },
+      options);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("in barrier #2 (commit, 0 B) for rank 1: rank 1 finished barrier #1"), std::string::npos)
+      << log;
+}
+
 TEST(Group, FailureOfStartedOperationComesWithItsTicket) {
   testing::run_threads(LeafSplit::one_each(2), [](Group& group) {
     if (group.rank() == 1) return;
