@@ -98,6 +98,12 @@ TEST(KilledRun, GptWithDropoutReachesTheSameBits) { KilledRun(kGptJob, 1).surviv
 TEST(KilledRun, TabularWithAverageReachesTheSameBits) { KilledRun(kTabularJob, 2).survive(8); }
 TEST(KilledRun, ResnetWithStatisticsReachesTheSameBits) { KilledRun(kResnetJob, 3).survive(4); }
 
+// The random bits of the rounding are counted, not drawn: a resumed run rounds as it would have.
+TEST(KilledRun, StochasticRoundingReachesTheSameBits) {
+  KilledRun(kEncoderJob, 9, {"train.stochastic_rounding=true", "checkpoint.every=2", "model.dropout=0.1"})
+      .survive(4);
+}
+
 // Decisions of the guard are part of the step: skipped and rewound steps come out the same.
 TEST(KilledRun, SkippedStepsAreSkippedAgain) {
   KilledRun(kGptJob, 6,
