@@ -116,6 +116,8 @@ TEST(Diagnose, WarmupFollowsBeta2InALongRun) {
   EXPECT_EQ(warmup_advice(facts).steps, 2000);
   facts.beta2 = 0.95;
   EXPECT_EQ(warmup_advice(facts).steps, 40);
+  facts.beta2 = 0;
+  EXPECT_EQ(warmup_advice(facts).steps, 2000);
 }
 
 TEST(Diagnose, NamesTheBadRecordAndNothingElse) {

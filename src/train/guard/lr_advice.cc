@@ -76,7 +76,9 @@ LrAdvice lr_advice(const TroubleFacts& facts) {
 WarmupAdvice warmup_advice(const TroubleFacts& facts) {
   const int64_t total = facts.schedule.total_steps;
   const bool adaptive = facts.optimizer != "sgd";
-  const auto settled = static_cast<int64_t>(std::ceil(2.0 / (1.0 - facts.beta2) - 1e-6));
+  // Adafactor has no beta2 in the job; its decay comes near Adam's default within a run.
+  const double beta2 = facts.beta2 > 0 ? facts.beta2 : 0.999;
+  const auto settled = static_cast<int64_t>(std::ceil(2.0 / (1.0 - beta2) - 1e-6));
   if (adaptive && (total == 0 || 10 * settled <= total))
     return {settled, std::to_string(settled),
             fmt::format("2/(1 - beta2) = {} steps, arXiv 1910.04209", settled)};

@@ -55,7 +55,7 @@ class Walk {
     if (producer < 0) return graph_.type(value).shape.rank() < 2 ? 1 : 0;
     const std::string_view op = graph_.nodes()[static_cast<size_t>(producer)].op->name;
     if (std::find(kMoves.begin(), kMoves.end(), op) != kMoves.end()) return 0;
-    return producer > loss_ ? 2 : 1;
+    return producer > loss_ ? 3 : 1;
   }
 
   const Graph& graph_;
