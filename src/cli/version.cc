@@ -1,4 +1,6 @@
 // lockstep version.
+#include "base/version.h"
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -7,7 +9,9 @@
 namespace lockstep {
 
 void add_version_command(CLI::App& app) {
-  app.add_subcommand("version", "print the version")->callback([] { std::cout << "lockstep 0.1.0\n"; });
+  app.add_subcommand("version", "print the version")->callback([] {
+    std::cout << "lockstep " << kVersion << "\n";
+  });
 }
 
 }  // namespace lockstep

@@ -32,8 +32,6 @@ void refuse_not_yet(const JobSpec& spec) {
   const auto number = [](int64_t value) { return std::to_string(value); };
   need(spec.model.hf.empty(), spec, "model.hf", spec.model.hf, "use model.family");
   need(spec.model.onnx.empty(), spec, "model.onnx", spec.model.onnx, "use model.family");
-  need(strategy.workers.value_or(1) == 1, spec, "strategy.workers", number(strategy.workers.value_or(1)),
-       "use 1 or auto");
   need(strategy.zero == 0, spec, "strategy.zero", number(strategy.zero), "use 0");
   need(strategy.pipeline == 1, spec, "strategy.pipeline", number(strategy.pipeline), "use 1");
   need(strategy.tensor == 1, spec, "strategy.tensor", number(strategy.tensor), "use 1");

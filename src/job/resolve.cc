@@ -22,15 +22,19 @@ void resolve_batch(const JobSpec& spec, const JobFacts& facts, ResolvedJob& job)
     throw UserError("{}: train.microbatch {} does not divide global_batch {}; use {}",
                     spec.where("train.microbatch"), micro, global, either(nearest_divisors(global, micro)));
   job.microbatches = global / micro;
-  if (!spec.strategy.leaves) {
-    job.leaves = default_leaves(job.microbatches, facts.parameters.value_or(0));
-    return;
-  }
-  job.leaves = *spec.strategy.leaves;
+  job.leaves = spec.strategy.leaves.value_or(default_leaves(job.microbatches, facts.parameters.value_or(0)));
   if (job.microbatches % job.leaves != 0)
     throw UserError("{}: strategy.leaves {} does not divide the {} microbatches of a step ({} / {}); use {}",
                     spec.where("strategy.leaves"), job.leaves, job.microbatches, global, micro,
                     either(nearest_divisors(job.microbatches, job.leaves)));
+  // Known only with the model, unless the job says it.
+  const bool known = spec.strategy.leaves || facts.parameters;
+  const int64_t workers = spec.strategy.workers.value_or(1);
+  if (known && workers > job.leaves)
+    throw UserError(
+        "{}: {} workers cannot share the {} leaves that a step is summed in; use at most {} workers, or more "
+        "leaves (strategy.leaves, a divisor of the {} microbatches; it changes the bits of the result)",
+        spec.where("strategy.workers"), workers, job.leaves, job.leaves, job.microbatches);
 }
 
 void resolve_steps(const JobSpec& spec, const JobFacts& facts, ResolvedJob& job) {

@@ -86,9 +86,13 @@ TEST(Resolve, EpochsBecomeStepsOnceTheSamplesAreKnown) {
   EXPECT_EQ(known.warmup_steps, 30);
 }
 
+TEST(Resolve, MoreWorkersThanLeavesSaysHowManyThereAre) {
+  const std::string error = error_of({"strategy.workers=4", "strategy.leaves=2"});
+  EXPECT_TRUE(error.starts_with("--set: 4 workers cannot share the 2 leaves that a step is summed in"))
+      << error;
+}
+
 TEST(Resolve, WhatThisVersionCannotRunSaysWhatCan) {
-  EXPECT_EQ(error_of({"strategy.workers=4"}),
-            "--set: strategy.workers 4 cannot be run by this version; use 1 or auto");
   EXPECT_EQ(error_of({"strategy.zero=1"}), "--set: strategy.zero 1 cannot be run by this version; use 0");
   EXPECT_EQ(error_of({"strategy.reduce.order=fast"}),
             "--set: strategy.reduce.order fast cannot be run by this version; use canonical");

@@ -10,23 +10,23 @@ namespace lockstep {
 namespace {
 
 // In the order in which they are believed when they say the same.
-constexpr std::optional<Placement> (*kFamilies[])(const Variables&) = {
+constexpr std::optional<WorkerPlace> (*kFamilies[])(const Variables&) = {
     torchrun_placement, slurm_placement,  open_mpi_placement,  mpich_placement,
     mvapich_placement,  vertex_placement, tf_config_placement,
 };
 
-bool same(const Placement& a, const Placement& b) { return a.rank == b.rank && a.size == b.size; }
+bool same(const WorkerPlace& a, const WorkerPlace& b) { return a.rank == b.rank && a.size == b.size; }
 
 // One process per host, each of which started this many workers. Which host is which is left open: torchrun
 // numbers them as they come.
-bool starts_hosts_of(const Placement& outer, const Placement& inner) {
+bool starts_hosts_of(const WorkerPlace& outer, const WorkerPlace& inner) {
   return outer.local_size == 1 && inner.size > outer.size && inner.size == outer.size * inner.local_size;
 }
 
 }  // namespace
 
-std::optional<Placement> placement_from(const Variables& variables) {
-  std::vector<Placement> found;
+std::optional<WorkerPlace> placement_from(const Variables& variables) {
+  std::vector<WorkerPlace> found;
   for (const auto family : kFamilies)
     if (auto placement = family(variables)) found.push_back(std::move(*placement));
   if (found.empty()) {
@@ -41,7 +41,7 @@ std::optional<Placement> placement_from(const Variables& variables) {
   // The first of the largest.
   const auto inner = std::max_element(found.begin(), found.end(),
                                       [](const auto& a, const auto& b) { return a.size < b.size; });
-  for (const Placement& other : found)
+  for (const WorkerPlace& other : found)
     if (!same(other, *inner) && !starts_hosts_of(other, *inner))
       throw UserError(
           "the environment places this process twice: {}, but {}; unset the variables of the one that did "

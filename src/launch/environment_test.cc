@@ -14,7 +14,7 @@ constexpr const char* kTf =
     R"({"cluster": {"chief": ["a:2222"], "worker": ["b:2222", "b:2223"]}, "task": {"type": "worker", "index": "1"}})";
 
 // rank/size local_rank/local_size host master family
-std::string text(const std::optional<Placement>& p) {
+std::string text(const std::optional<WorkerPlace>& p) {
   if (!p) return "none";
   return fmt::format("{}/{} {}/{} '{}' {}:{} {}", p->rank, p->size, p->local_rank, p->local_size, p->host,
                      p->master_addr, p->master_port, p->family);
@@ -193,12 +193,12 @@ TEST(Environment, MalformedVariablesAreNamed) {
 }
 
 TEST(Environment, WorkersPerProcess) {
-  const Placement hosts = {.family = "Slurm", .said = "S=0", .rank = 0, .size = 2};
+  const WorkerPlace hosts = {.family = "Slurm", .said = "S=0", .rank = 0, .size = 2};
   EXPECT_EQ(workers_per_process(hosts, 2), 1);
   EXPECT_EQ(workers_per_process(hosts, 8), 4);
   EXPECT_THROW(workers_per_process(hosts, 3), UserError);
   EXPECT_THROW(workers_per_process(hosts, 1), UserError);
-  const Placement workers = {.family = "torchrun", .said = "R=0", .rank = 0, .size = 2, .local_size = 2};
+  const WorkerPlace workers = {.family = "torchrun", .said = "R=0", .rank = 0, .size = 2, .local_size = 2};
   EXPECT_EQ(workers_per_process(workers, 2), 1);
   EXPECT_THROW(workers_per_process(workers, 4), UserError);
 }

@@ -4,7 +4,7 @@
 
 namespace lockstep {
 
-void place_master(Placement& placement, const Variables& variables, const std::string& known) {
+void place_master(WorkerPlace& placement, const Variables& variables, const std::string& known) {
   if (const auto port = find_integer(variables, "MASTER_PORT", 1, 65535)) placement.master_port = *port;
   if (const auto address = find_variable(variables, "MASTER_ADDR"))
     placement.master_addr = *address;

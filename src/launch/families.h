@@ -12,17 +12,17 @@ namespace lockstep {
 
 inline constexpr int64_t kMostWorkers = 65536;
 
-std::optional<Placement> torchrun_placement(const Variables& variables);
-std::optional<Placement> slurm_placement(const Variables& variables);
-std::optional<Placement> open_mpi_placement(const Variables& variables);
-std::optional<Placement> mpich_placement(const Variables& variables);
-std::optional<Placement> mvapich_placement(const Variables& variables);
-std::optional<Placement> vertex_placement(const Variables& variables);
-std::optional<Placement> tf_config_placement(const Variables& variables);
+std::optional<WorkerPlace> torchrun_placement(const Variables& variables);
+std::optional<WorkerPlace> slurm_placement(const Variables& variables);
+std::optional<WorkerPlace> open_mpi_placement(const Variables& variables);
+std::optional<WorkerPlace> mpich_placement(const Variables& variables);
+std::optional<WorkerPlace> mvapich_placement(const Variables& variables);
+std::optional<WorkerPlace> vertex_placement(const Variables& variables);
+std::optional<WorkerPlace> tf_config_placement(const Variables& variables);
 
 // Where rank 0 is: MASTER_ADDR and MASTER_PORT if set, otherwise this host, if all are on it. `known` is the
 // host of rank 0 if the family tells it.
-void place_master(Placement& placement, const Variables& variables, const std::string& known = "");
+void place_master(WorkerPlace& placement, const Variables& variables, const std::string& known = "");
 
 // A port of this job's own for families that have none: two jobs on one host should not meet by chance.
 int64_t port_of_job(std::string_view job);

@@ -75,7 +75,7 @@ std::vector<HostPort> addresses(const ClusterFormat& format, const Json& cluster
   return list;
 }
 
-std::optional<Placement> cluster_placement(const Variables& variables, const ClusterFormat& format) {
+std::optional<WorkerPlace> cluster_placement(const Variables& variables, const ClusterFormat& format) {
   const auto text = find_variable(variables, format.variable);
   if (!text) return std::nullopt;
   const Json document = parse(format, *text);
@@ -102,7 +102,7 @@ std::optional<Placement> cluster_placement(const Variables& variables, const Clu
                     fmt::join(format.training_roles, ", "));
   if (all.size() > static_cast<size_t>(kMostWorkers)) refuse(format, "it has too many tasks");
 
-  Placement placement;
+  WorkerPlace placement;
   placement.family = format.family;
   placement.rank = static_cast<int64_t>(*self);
   placement.size = static_cast<int64_t>(all.size());
@@ -122,7 +122,7 @@ std::optional<Placement> cluster_placement(const Variables& variables, const Clu
 
 }  // namespace
 
-std::optional<Placement> vertex_placement(const Variables& variables) {
+std::optional<WorkerPlace> vertex_placement(const Variables& variables) {
   static const ClusterFormat format = {
       "Vertex AI",
       "CLUSTER_SPEC",
@@ -131,7 +131,7 @@ std::optional<Placement> vertex_placement(const Variables& variables) {
   return cluster_placement(variables, format);
 }
 
-std::optional<Placement> tf_config_placement(const Variables& variables) {
+std::optional<WorkerPlace> tf_config_placement(const Variables& variables) {
   static const ClusterFormat format = {
       "TensorFlow",
       "TF_CONFIG",

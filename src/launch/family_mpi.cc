@@ -9,9 +9,9 @@ struct MpiNames {
   std::string_view family, rank, size, local_rank, local_size;
 };
 
-std::optional<Placement> mpi_placement(const Variables& variables, const MpiNames& names) {
+std::optional<WorkerPlace> mpi_placement(const Variables& variables, const MpiNames& names) {
   if (!find_variable(variables, names.rank) && !find_variable(variables, names.size)) return std::nullopt;
-  Placement placement;
+  WorkerPlace placement;
   placement.family = names.family;
   placement.size = need_integer(variables, names.size, 1, kMostWorkers, names.rank);
   placement.rank = need_integer(variables, names.rank, 0, placement.size - 1, names.size);
@@ -32,16 +32,16 @@ std::optional<Placement> mpi_placement(const Variables& variables, const MpiName
 
 }  // namespace
 
-std::optional<Placement> open_mpi_placement(const Variables& variables) {
+std::optional<WorkerPlace> open_mpi_placement(const Variables& variables) {
   return mpi_placement(variables, {"OpenMPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
                                    "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"});
 }
 
-std::optional<Placement> mpich_placement(const Variables& variables) {
+std::optional<WorkerPlace> mpich_placement(const Variables& variables) {
   return mpi_placement(variables, {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"});
 }
 
-std::optional<Placement> mvapich_placement(const Variables& variables) {
+std::optional<WorkerPlace> mvapich_placement(const Variables& variables) {
   return mpi_placement(variables, {"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE",
                                    "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"});
 }

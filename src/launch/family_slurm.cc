@@ -32,7 +32,7 @@ int64_t tasks_on_node(const Variables& variables, int64_t node, int64_t size, in
 
 }  // namespace
 
-std::optional<Placement> slurm_placement(const Variables& variables) {
+std::optional<WorkerPlace> slurm_placement(const Variables& variables) {
   const auto step = find_integer(variables, "SLURM_STEP_ID", 0, 0xffff'ffff);
   if (!step || *step >= kSpecialSteps || !find_variable(variables, "SLURM_PROCID")) return std::nullopt;
   const std::string_view size_name = first_set(variables, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"});
@@ -41,7 +41,7 @@ std::optional<Placement> slurm_placement(const Variables& variables) {
   const std::string_view list_name =
       first_set(variables, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"});
 
-  Placement placement;
+  WorkerPlace placement;
   placement.family = "Slurm";
   placement.size = need_integer(variables, size_name, 1, kMostWorkers, "SLURM_PROCID");
   placement.rank = need_integer(variables, "SLURM_PROCID", 0, placement.size - 1, size_name);

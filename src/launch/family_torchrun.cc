@@ -4,9 +4,9 @@
 
 namespace lockstep {
 
-std::optional<Placement> torchrun_placement(const Variables& variables) {
+std::optional<WorkerPlace> torchrun_placement(const Variables& variables) {
   if (!find_variable(variables, "RANK") && !find_variable(variables, "WORLD_SIZE")) return std::nullopt;
-  Placement placement;
+  WorkerPlace placement;
   placement.family = "torchrun";
   placement.size = need_integer(variables, "WORLD_SIZE", 1, kMostWorkers, "RANK");
   placement.rank = need_integer(variables, "RANK", 0, placement.size - 1, "WORLD_SIZE");

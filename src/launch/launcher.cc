@@ -72,7 +72,7 @@ Nodes nodes_from(const NodeFlags& flags, int64_t workers) {
   return nodes;
 }
 
-Nodes nodes_from(const Placement& placement, int64_t workers_per_process) {
+Nodes nodes_from(const WorkerPlace& placement, int64_t workers_per_process) {
   return {
       placement.size, placement.rank, workers_per_process, {placement.master_addr, placement.master_port}};
 }

@@ -31,7 +31,7 @@ struct Nodes {
 // other.
 Nodes nodes_from(const NodeFlags& flags, int64_t workers);
 // From a launcher that started one process per host.
-Nodes nodes_from(const Placement& placement, int64_t workers_per_process);
+Nodes nodes_from(const WorkerPlace& placement, int64_t workers_per_process);
 
 struct LaunchRequest {
   Nodes nodes;

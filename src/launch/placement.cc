@@ -4,12 +4,12 @@
 
 namespace lockstep {
 
-std::string describe(const Placement& placement) {
+std::string describe(const WorkerPlace& placement) {
   return fmt::format("{} ({}) says worker {} of {}", placement.family, placement.said, placement.rank,
                      placement.size);
 }
 
-int64_t workers_per_process(const Placement& placement, int64_t workers) {
+int64_t workers_per_process(const WorkerPlace& placement, int64_t workers) {
   if (workers == placement.size) return 1;
   const bool one_per_host = placement.local_size == 1;
   if (one_per_host && workers > placement.size && workers % placement.size == 0)

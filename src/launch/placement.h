@@ -8,7 +8,7 @@ namespace lockstep {
 // The port that torchrun's documentation made customary; used when nothing says another.
 inline constexpr int64_t kDefaultMasterPort = 29500;
 
-struct Placement {
+struct WorkerPlace {
   std::string family = {};  // who says so: torchrun, Slurm, OpenMPI, ...
   std::string said = {};    // in which variables: "RANK=0 WORLD_SIZE=4"
   int64_t rank = 0;
@@ -28,10 +28,10 @@ struct Placement {
 inline std::string worker_name(int64_t rank) { return "worker-" + std::to_string(rank); }
 
 // "torchrun (RANK=0 WORLD_SIZE=4) says worker 0 of 4"
-std::string describe(const Placement& placement);
+std::string describe(const WorkerPlace& placement);
 
 // How many workers each of the started processes runs when the job wants `workers` in all: 1, unless there is
 // one process per host and the job wants several on each. UserError when the numbers do not go together.
-int64_t workers_per_process(const Placement& placement, int64_t workers);
+int64_t workers_per_process(const WorkerPlace& placement, int64_t workers);
 
 }  // namespace lockstep

@@ -33,12 +33,12 @@ std::unique_ptr<StoreClient> connect_by_file(const TokenFile& file, const HostPo
 
 }  // namespace
 
-HostPort listen_address(const Placement& placement) {
+HostPort listen_address(const WorkerPlace& placement) {
   return {placement.all_on_one_host() ? "127.0.0.1" : any_address(placement.master_addr),
           placement.master_port};
 }
 
-Rendezvous::Rendezvous(const Placement& placement, const Variables& variables, milliseconds deadline)
+Rendezvous::Rendezvous(const WorkerPlace& placement, const Variables& variables, milliseconds deadline)
     : rank_(placement.rank), size_(placement.size), deadline_(deadline) {
   const std::string name = worker_name(rank_);
   std::string token = token_from(variables);

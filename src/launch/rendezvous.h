@@ -17,7 +17,7 @@ class Rendezvous {
  public:
   // UserError when the port is in use or workers on several hosts have no token; CommError when worker 0
   // cannot be reached within the deadline.
-  Rendezvous(const Placement& placement, const Variables& variables, std::chrono::milliseconds deadline);
+  Rendezvous(const WorkerPlace& placement, const Variables& variables, std::chrono::milliseconds deadline);
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
@@ -35,6 +35,6 @@ class Rendezvous {
 };
 
 // Where the store of a run listens: on loopback unless it has workers on other hosts.
-HostPort listen_address(const Placement& placement);
+HostPort listen_address(const WorkerPlace& placement);
 
 }  // namespace lockstep

@@ -17,8 +17,8 @@ constexpr milliseconds kLong{20000};
 
 int64_t free_port() { return bound_port(listen_on({"127.0.0.1", 0})); }
 
-Placement placement(int64_t rank, int64_t size, int64_t port) {
-  Placement placement;
+WorkerPlace placement(int64_t rank, int64_t size, int64_t port) {
+  WorkerPlace placement;
   placement.rank = placement.local_rank = rank;
   placement.size = placement.local_size = size;
   placement.master_port = port;
@@ -63,7 +63,7 @@ TEST(Rendezvous, OurOwnWorkersAreToldWhereTheStoreIs) {
 }
 
 TEST(Rendezvous, SeveralHostsNeedAToken) {
-  Placement far = placement(0, 2, 1);
+  WorkerPlace far = placement(0, 2, 1);
   far.local_size = 1;
   EXPECT_THROW(Rendezvous(far, {}, kLong), UserError);
   EXPECT_THROW(Rendezvous(far, {{"LOCKSTEP_TOKEN", "short"}}, kLong), UserError);

@@ -72,7 +72,7 @@ void StoreClient::get_acquainted(std::string_view token, TimePoint deadline) {
   const std::string nonce = random_nonce();
   send(encode({MessageKind::kHello, {std::string(kStoreProtocol), name_, nonce}}), deadline);
   const auto expect = [&](MessageKind kind) {
-    Message answer = receive(deadline);
+    StoreMessage answer = receive(deadline);
     if (answer.kind == MessageKind::kRefused && answer.fields.size() == 1) {
       if (answer.fields[0] != kOtherToken) throw CommError("it refuses: {}", answer.fields[0]);
       throw TokenRefused(
@@ -100,7 +100,7 @@ void StoreClient::send(const std::string& bytes, TimePoint deadline) {
   }
 }
 
-Message StoreClient::receive(TimePoint deadline) {
+StoreMessage StoreClient::receive(TimePoint deadline) {
   while (true) {
     if (auto message = reader_.next()) return std::move(*message);
     if (!wait_readable(socket_, deadline)) throw CommError("it does not answer in time");
@@ -115,7 +115,7 @@ Message StoreClient::receive(TimePoint deadline) {
   }
 }
 
-Message StoreClient::exchange(const Message& request, TimePoint deadline) {
+StoreMessage StoreClient::exchange(const StoreMessage& request, TimePoint deadline) {
   try {
     send(encode(request), deadline);
     return receive(deadline);
@@ -126,11 +126,11 @@ Message StoreClient::exchange(const Message& request, TimePoint deadline) {
   }
 }
 
-Message StoreClient::ask(const std::string& what, const Message& request, milliseconds patience) {
+StoreMessage StoreClient::ask(const std::string& what, const StoreMessage& request, milliseconds patience) {
   const std::scoped_lock lock(mutex_);
   try {
     if (!socket_) throw CommError("the connection is broken");
-    Message answer = exchange(request, steady_clock::now() + patience + kAnswerTime);
+    StoreMessage answer = exchange(request, steady_clock::now() + patience + kAnswerTime);
     if (answer.kind == MessageKind::kLost && answer.fields.size() == 1)
       throw CommError("{}: {} is lost: its connection to the store ended", what, answer.fields[0]);
     if (answer.kind == MessageKind::kRefused && answer.fields.size() == 1)
@@ -148,8 +148,8 @@ void StoreClient::set(const std::string& key, const std::string& value) {
 }
 
 std::string StoreClient::get(const std::string& key, milliseconds deadline) {
-  Message answer = ask(fmt::format("get '{}'", key),
-                       {MessageKind::kGet, {key, std::to_string(deadline.count())}}, deadline);
+  StoreMessage answer = ask(fmt::format("get '{}'", key),
+                            {MessageKind::kGet, {key, std::to_string(deadline.count())}}, deadline);
   if (answer.kind == MessageKind::kTimedOut || answer.fields.size() != 1)
     throw CommError("{} waited {:g} s at the store {} for '{}', which nobody set", name_, seconds(deadline),
                     to_string(address_), key);
@@ -157,14 +157,15 @@ std::string StoreClient::get(const std::string& key, milliseconds deadline) {
 }
 
 int64_t StoreClient::add(const std::string& key, int64_t number) {
-  const Message answer = ask(fmt::format("add to '{}'", key),
-                             {MessageKind::kAdd, {key, std::to_string(number)}}, milliseconds(0));
+  const StoreMessage answer = ask(fmt::format("add to '{}'", key),
+                                  {MessageKind::kAdd, {key, std::to_string(number)}}, milliseconds(0));
   if (answer.fields.size() != 1) throw CommError("add to '{}': the store gives no sum", key);
   return std::stoll(answer.fields[0]);
 }
 
 std::map<std::string, std::string> StoreClient::list(const std::string& prefix) {
-  Message answer = ask(fmt::format("list '{}'", prefix), {MessageKind::kList, {prefix}}, milliseconds(0));
+  StoreMessage answer =
+      ask(fmt::format("list '{}'", prefix), {MessageKind::kList, {prefix}}, milliseconds(0));
   std::map<std::string, std::string> entries;
   for (size_t i = 0; i + 1 < answer.fields.size(); i += 2)
     entries.emplace(std::move(answer.fields[i]), std::move(answer.fields[i + 1]));
@@ -172,7 +173,7 @@ std::map<std::string, std::string> StoreClient::list(const std::string& prefix) 
 }
 
 void StoreClient::barrier(const std::string& name, int64_t count, milliseconds deadline) {
-  const Message answer =
+  const StoreMessage answer =
       ask(fmt::format("barrier '{}'", name),
           {MessageKind::kBarrier, {name, std::to_string(count), std::to_string(deadline.count())}}, deadline);
   if (answer.kind == MessageKind::kTimedOut)

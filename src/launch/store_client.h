@@ -40,10 +40,10 @@ class StoreClient {
   Descriptor connect(TimePoint deadline) const;
   void get_acquainted(std::string_view token, TimePoint deadline);
   // The answer; refusals and losses are thrown.
-  Message ask(const std::string& what, const Message& request, std::chrono::milliseconds patience);
-  Message exchange(const Message& request, TimePoint deadline);
+  StoreMessage ask(const std::string& what, const StoreMessage& request, std::chrono::milliseconds patience);
+  StoreMessage exchange(const StoreMessage& request, TimePoint deadline);
   void send(const std::string& bytes, TimePoint deadline);
-  Message receive(TimePoint deadline);
+  StoreMessage receive(TimePoint deadline);
 
   HostPort address_;
   std::string name_;

@@ -18,12 +18,12 @@ size_t read_length(std::string_view bytes) {
   return length;
 }
 
-Message decode(std::string_view body) {
+StoreMessage decode(std::string_view body) {
   const auto kind = static_cast<unsigned char>(body.front());
   if (kind < static_cast<unsigned char>(MessageKind::kHello) ||
       kind > static_cast<unsigned char>(MessageKind::kRefused))
     throw CommError("a message of the unknown kind {}", kind);
-  Message message;
+  StoreMessage message;
   message.kind = static_cast<MessageKind>(kind);
   body.remove_prefix(1);
   while (!body.empty()) {
@@ -40,7 +40,7 @@ Message decode(std::string_view body) {
 
 }  // namespace
 
-std::string encode(const Message& message) {
+std::string encode(const StoreMessage& message) {
   size_t length = 1;
   for (const std::string& field : message.fields) length += kLengthBytes + field.size();
   LOCKSTEP_CHECK(length <= kFrameLimit, "a frame of {} bytes", length);
@@ -55,13 +55,13 @@ std::string encode(const Message& message) {
   return frame;
 }
 
-std::optional<Message> FrameReader::next() {
+std::optional<StoreMessage> FrameReader::next() {
   if (buffer_.size() < kLengthBytes) return std::nullopt;
   const size_t length = read_length(buffer_);
   if (length == 0 || length > limit_)
     throw CommError("a frame of {} bytes where 1 to {} are allowed", length, limit_);
   if (buffer_.size() < kLengthBytes + length) return std::nullopt;
-  Message message = decode(std::string_view(buffer_).substr(kLengthBytes, length));
+  StoreMessage message = decode(std::string_view(buffer_).substr(kLengthBytes, length));
   buffer_.erase(0, kLengthBytes + length);
   return message;
 }

@@ -32,11 +32,11 @@ enum class MessageKind : uint8_t {
   kRefused,   // why
 };
 
-struct Message {
+struct StoreMessage {
   MessageKind kind = MessageKind::kOk;
   std::vector<std::string> fields;
 
-  bool operator==(const Message&) const = default;
+  bool operator==(const StoreMessage&) const = default;
 };
 
 // Enough for what all workers say about themselves, for as many as there may be.
@@ -45,7 +45,7 @@ inline constexpr size_t kFrameLimit = size_t{32} << 20;
 inline constexpr size_t kStrangerFrameLimit = 512;
 
 // LOCKSTEP_CHECKs that the frame keeps to kFrameLimit.
-std::string encode(const Message& message);
+std::string encode(const StoreMessage& message);
 
 class FrameReader {
  public:
@@ -54,7 +54,7 @@ class FrameReader {
   void set_limit(size_t limit) { limit_ = limit; }
   void feed(std::string_view bytes) { buffer_ += bytes; }
   // The next whole message; nothing when its end has not come yet. CommError for what is no frame.
-  std::optional<Message> next();
+  std::optional<StoreMessage> next();
   // Whether a part of a message has come.
   bool in_the_middle() const { return !buffer_.empty(); }
 

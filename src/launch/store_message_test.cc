@@ -8,14 +8,14 @@ namespace lockstep {
 namespace {
 
 TEST(StoreMessage, ComesOutAsItWentInHoweverItIsCut) {
-  const std::vector<Message> messages = {{MessageKind::kBye, {}},
-                                         {MessageKind::kSet, {"key", std::string("a\0b", 3)}},
-                                         {MessageKind::kOk, {"", ""}}};
+  const std::vector<StoreMessage> messages = {{MessageKind::kBye, {}},
+                                              {MessageKind::kSet, {"key", std::string("a\0b", 3)}},
+                                              {MessageKind::kOk, {"", ""}}};
   std::string bytes;
-  for (const Message& message : messages) bytes += encode(message);
+  for (const StoreMessage& message : messages) bytes += encode(message);
   for (size_t piece = 1; piece <= bytes.size(); ++piece) {
     FrameReader reader(100);
-    std::vector<Message> read;
+    std::vector<StoreMessage> read;
     for (size_t at = 0; at < bytes.size(); at += piece) {
       reader.feed(std::string_view(bytes).substr(at, piece));
       while (auto message = reader.next()) read.push_back(*message);

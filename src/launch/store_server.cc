@@ -175,7 +175,7 @@ void StoreServer::receive(StoreConnection& connection) {
   }
 }
 
-void StoreServer::handle(StoreConnection& connection, const Message& message) {
+void StoreServer::handle(StoreConnection& connection, const StoreMessage& message) {
   if (connection.stage == Stage::kStranger) {
     challenge(connection, message);
   } else if (connection.stage == Stage::kChallenged) {
@@ -189,7 +189,7 @@ void StoreServer::handle(StoreConnection& connection, const Message& message) {
   }
 }
 
-void StoreServer::challenge(StoreConnection& connection, const Message& message) {
+void StoreServer::challenge(StoreConnection& connection, const StoreMessage& message) {
   if (message.kind != MessageKind::kHello || message.fields.size() != 3)
     throw CommError("something else than a greeting");
   if (message.fields[0] != kStoreProtocol) {
@@ -206,7 +206,7 @@ void StoreServer::challenge(StoreConnection& connection, const Message& message)
   send(connection, {MessageKind::kChallenge, {connection.server_nonce}});
 }
 
-void StoreServer::check_proof(StoreConnection& connection, const Message& message) {
+void StoreServer::check_proof(StoreConnection& connection, const StoreMessage& message) {
   if (message.kind != MessageKind::kProof || message.fields.size() != 1)
     throw CommError("something else than a proof");
   const auto proof = [&](std::string_view side) {
@@ -236,7 +236,7 @@ void StoreServer::check_proof(StoreConnection& connection, const Message& messag
   send(connection, {MessageKind::kWelcome, {proof("server")}});
 }
 
-void StoreServer::send(StoreConnection& connection, const Message& message) {
+void StoreServer::send(StoreConnection& connection, const StoreMessage& message) {
   const TimePoint now = steady_clock::now();
   // A known connection that had nothing to do starts its clock now.
   if (connection.known() && !connection.unfinished()) connection.since = now;

@@ -42,10 +42,10 @@ class StoreServer {
   void accept_all();
   void make_room_for_stranger();
   void receive(StoreConnection& connection);
-  void handle(StoreConnection& connection, const Message& message);
-  void challenge(StoreConnection& connection, const Message& message);
-  void check_proof(StoreConnection& connection, const Message& message);
-  void send(StoreConnection& connection, const Message& message);
+  void handle(StoreConnection& connection, const StoreMessage& message);
+  void challenge(StoreConnection& connection, const StoreMessage& message);
+  void check_proof(StoreConnection& connection, const StoreMessage& message);
+  void send(StoreConnection& connection, const StoreMessage& message);
   void refuse(StoreConnection& connection, const std::string& to_log, const std::string& to_peer);
   void deliver(const std::vector<StoreState::Answer>& answers);
   void drop(StoreConnection& connection, const std::string& why);

@@ -29,7 +29,7 @@ std::optional<std::chrono::milliseconds> milliseconds(std::string_view text) {
   return std::chrono::milliseconds(*value);
 }
 
-Message refused(std::string why) { return {MessageKind::kRefused, {std::move(why)}}; }
+StoreMessage refused(std::string why) { return {MessageKind::kRefused, {std::move(why)}}; }
 
 size_t fields_of(MessageKind kind) {
   switch (kind) {
@@ -44,7 +44,7 @@ size_t fields_of(MessageKind kind) {
 
 }  // namespace
 
-void StoreState::handle(ClientId client, const std::string& name, const Message& request, TimePoint now,
+void StoreState::handle(ClientId client, const std::string& name, const StoreMessage& request, TimePoint now,
                         std::vector<Answer>& answers) {
   const size_t fields = fields_of(request.kind);
   if (fields == 0 || request.fields.size() != fields || request.fields[0].size() > kMostKeyLength) {
@@ -75,12 +75,12 @@ bool StoreState::put(const std::string& key, const std::string& value, std::vect
   return true;
 }
 
-Message StoreState::set(const Message& request, std::vector<Answer>& answers) {
+StoreMessage StoreState::set(const StoreMessage& request, std::vector<Answer>& answers) {
   if (!put(request.fields[0], request.fields[1], answers)) return refused("the store is full");
   return {MessageKind::kOk, {}};
 }
 
-Message StoreState::add(const Message& request, std::vector<Answer>& answers) {
+StoreMessage StoreState::add(const StoreMessage& request, std::vector<Answer>& answers) {
   const auto found = values_.find(request.fields[0]);
   const auto before = found == values_.end() ? std::optional<int64_t>(0) : integer(found->second);
   const auto delta = integer(request.fields[1]);
@@ -91,9 +91,9 @@ Message StoreState::add(const Message& request, std::vector<Answer>& answers) {
   return {MessageKind::kOk, {std::to_string(sum)}};
 }
 
-Message StoreState::list(const Message& request) const {
+StoreMessage StoreState::list(const StoreMessage& request) const {
   const std::string& prefix = request.fields[0];
-  Message answer = {MessageKind::kOk, {}};
+  StoreMessage answer = {MessageKind::kOk, {}};
   size_t length = 1;
   for (auto at = values_.lower_bound(prefix); at != values_.end() && at->first.starts_with(prefix); ++at) {
     length += at->first.size() + at->second.size() + 8;
@@ -104,7 +104,8 @@ Message StoreState::list(const Message& request) const {
   return answer;
 }
 
-void StoreState::get(ClientId client, const Message& request, TimePoint now, std::vector<Answer>& answers) {
+void StoreState::get(ClientId client, const StoreMessage& request, TimePoint now,
+                     std::vector<Answer>& answers) {
   const std::string& key = request.fields[0];
   const auto patience = milliseconds(request.fields[1]);
   if (const auto found = values_.find(key); found != values_.end())
@@ -117,7 +118,7 @@ void StoreState::get(ClientId client, const Message& request, TimePoint now, std
     waits_.push_back({client, key, now + *patience});
 }
 
-void StoreState::barrier(ClientId client, const std::string& name, const Message& request, TimePoint now,
+void StoreState::barrier(ClientId client, const std::string& name, const StoreMessage& request, TimePoint now,
                          std::vector<Answer>& answers) {
   const std::string& key = request.fields[0];
   const auto count = integer(request.fields[1]);
@@ -150,7 +151,7 @@ void StoreState::left(ClientId client, const std::string& name, bool said_goodby
   std::erase_if(barriers_, [](const auto& entry) { return entry.second.arrivals.empty(); });
   if (said_goodbye) return;
   lost_.insert(name);
-  const Message news = {MessageKind::kLost, {name}};
+  const StoreMessage news = {MessageKind::kLost, {name}};
   for (const Wait& wait : waits_) answers.push_back({wait.client, news});
   for (const auto& [key, barrier] : barriers_)
     for (const Arrival& arrival : barrier.arrivals) answers.push_back({arrival.client, news});
@@ -165,7 +166,7 @@ void StoreState::expire(TimePoint now, std::vector<Answer>& answers) {
     return true;
   });
   for (auto& [key, barrier] : barriers_) {
-    Message who_came = {MessageKind::kTimedOut, {}};
+    StoreMessage who_came = {MessageKind::kTimedOut, {}};
     for (const Arrival& arrival : barrier.arrivals) who_came.fields.push_back(arrival.name);
     std::erase_if(barrier.arrivals, [&](const Arrival& arrival) {
       if (arrival.deadline > now) return false;

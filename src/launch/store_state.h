@@ -18,11 +18,11 @@ class StoreState {
   using ClientId = uint64_t;
   struct Answer {
     ClientId to = 0;
-    Message message;
+    StoreMessage message;
   };
 
   // A request by `client`, who is called `name`. Answers (also to others, who waited for it) are appended.
-  void handle(ClientId client, const std::string& name, const Message& request, TimePoint now,
+  void handle(ClientId client, const std::string& name, const StoreMessage& request, TimePoint now,
               std::vector<Answer>& answers);
   // The client's connection is over; it said goodbye or did not.
   void left(ClientId client, const std::string& name, bool said_goodbye, std::vector<Answer>& answers);
@@ -47,11 +47,11 @@ class StoreState {
     std::vector<Arrival> arrivals;
   };
 
-  Message set(const Message& request, std::vector<Answer>& answers);
-  Message add(const Message& request, std::vector<Answer>& answers);
-  Message list(const Message& request) const;
-  void get(ClientId client, const Message& request, TimePoint now, std::vector<Answer>& answers);
-  void barrier(ClientId client, const std::string& name, const Message& request, TimePoint now,
+  StoreMessage set(const StoreMessage& request, std::vector<Answer>& answers);
+  StoreMessage add(const StoreMessage& request, std::vector<Answer>& answers);
+  StoreMessage list(const StoreMessage& request) const;
+  void get(ClientId client, const StoreMessage& request, TimePoint now, std::vector<Answer>& answers);
+  void barrier(ClientId client, const std::string& name, const StoreMessage& request, TimePoint now,
                std::vector<Answer>& answers);
   // False when there is no room for it.
   bool put(const std::string& key, const std::string& value, std::vector<Answer>& answers);

@@ -51,12 +51,12 @@ class Stranger {
   // Greets as a worker and proves to be one.
   void become_worker(const std::string& name) const {
     say(encode({MessageKind::kHello, {"lockstep-store-1", name, "nonce"}}));
-    const Message challenge = hear();
+    const StoreMessage challenge = hear();
     say(encode({MessageKind::kProof, {proof_of(kToken, "client", name, "nonce", challenge.fields.at(0))}}));
     EXPECT_EQ(hear().kind, MessageKind::kWelcome);
   }
   // The next message. For conversations, in which nothing else can have come yet.
-  Message hear() const {
+  StoreMessage hear() const {
     FrameReader reader(kFrameLimit);
     char buffer[512];
     while (wait_readable(socket_, steady_clock::now() + kLong)) {

@@ -45,7 +45,8 @@ void reference(const ReferenceContext& c) {
   const int64_t groups = c.attributes.integer("groups");
   for (int64_t n = 0; n < x.shape()[0]; ++n)
     for (int64_t g = 0; g < groups; ++g) {
-      const auto count = static_cast<double>(x.shape().product(1, x.shape().rank()) / groups);
+      const int64_t members = x.shape().product(1, x.shape().rank()) / groups;
+      const auto count = static_cast<double>(members);
       double mean = 0;
       double variance = 0;
       for_each_in_group(x.shape(), groups, n, g, [&](int64_t i, int64_t) { mean += x[i] / count; });
@@ -76,7 +77,8 @@ void reference_grad(const ReferenceContext& c) {
   const int64_t groups = c.attributes.integer("groups");
   for (int64_t n = 0; n < shape[0]; ++n)
     for (int64_t g = 0; g < groups; ++g) {
-      const auto count = static_cast<double>(shape.product(1, shape.rank()) / groups);
+      const int64_t members = shape.product(1, shape.rank()) / groups;
+      const auto count = static_cast<double>(members);
       const double mean = c.in(3)[n * groups + g];
       const double rstd = c.in(4)[n * groups + g];
       double mean_g = 0;

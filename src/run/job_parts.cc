@@ -19,7 +19,7 @@ JobParts build_parts(JobSpec spec, const Backend& backend) {
   Schedule schedule = job_schedule(spec, resolved);
   TrainOptions options = job_train_options(spec, resolved);
   Identity identity = job_identity(spec, resolved, schedule, model, data, backend.architecture());
-  return {std::move(spec),    std::move(data),    inputs, std::move(model), resolved, std::move(schedule),
+  return {std::move(spec),    std::move(data),    inputs, std::move(model), resolved, schedule,
           std::move(options), std::move(identity)};
 }
 

@@ -22,7 +22,7 @@ void open_run_folder(const std::string& folder, const std::vector<NamedText>& fi
   if (error) throw UserError("cannot make the output folder {}: {}", folder, error.message());
   for (const std::string& old : {summary_path(folder), diagnosis_path(folder)})
     std::filesystem::remove(old, error);
-  for (const auto& [name, content] : files) write_file(folder + "/" + name, content);
+  for (const auto& [name, content] : files) write_file(fmt::format("{}/{}", folder, name), content);
 }
 
 std::string summary_path(const std::string& folder) { return folder + "/summary.json"; }

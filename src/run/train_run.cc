@@ -52,7 +52,7 @@ std::unique_ptr<Group> join_group(const JobParts& parts, const RunOptions& optio
 }  // namespace
 
 TrainRun::TrainRun(JobSpec spec, RunOptions options)
-    : options_(options),
+    : options_(std::move(options)),
       backend_(make_cpu_backend(job_threads(spec))),
       parts_(build_parts(std::move(spec), *backend_)),
       group_(join_group(parts_, options_)),

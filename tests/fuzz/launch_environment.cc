@@ -22,7 +22,7 @@ Variables variables_of(std::string_view text) {
 }  // namespace
 
 bool check_launch_environment(std::string_view text) {
-  std::optional<Placement> placement;
+  std::optional<WorkerPlace> placement;
   try {
     placement = placement_from(variables_of(text));
   } catch (const UserError&) {

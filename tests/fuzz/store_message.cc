@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kLimit = 4096;
 
 struct Reading {
-  std::vector<Message> messages;
+  std::vector<StoreMessage> messages;
   bool all_frames = true;
 };
 
@@ -40,7 +40,7 @@ bool check_store_message(std::string_view bytes) {
   std::string again;
   StoreState state;
   std::vector<StoreState::Answer> answers;
-  for (const Message& message : whole.messages) {
+  for (const StoreMessage& message : whole.messages) {
     again += encode(message);
     state.handle(1, "worker-1", message, TimePoint(), answers);
   }

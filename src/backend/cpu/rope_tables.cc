@@ -11,7 +11,8 @@ namespace {
 using Request = std::pair<std::vector<float>, int64_t>;
 
 std::shared_ptr<const RopeTables> make_tables(const CpuContext& context, const Request& request) {
-  const auto& [frequencies, positions] = request;
+  const auto& frequencies = request.first;
+  const int64_t positions = request.second;
   const auto pairs = static_cast<int64_t>(frequencies.size());
   auto tables = std::make_shared<RopeTables>();
   tables->cos.resize(static_cast<size_t>(positions * pairs));

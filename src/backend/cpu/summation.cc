@@ -11,7 +11,8 @@ Summation::Summation(const Graph& graph, const Node& node, const CpuContext& con
     : context_(context), type_(graph.type(node.outputs[0])), mean_(node.op->name == "mean") {
   const Shape& shape = graph.type(node.inputs[0]).shape;
   passes_ = sum_passes(shape, reduced_axes(shape, node.attributes));
-  if (mean_ && type_.shape.numel() > 0) divisor_ = static_cast<float>(shape.numel() / type_.shape.numel());
+  const int64_t summands = type_.shape.numel() > 0 ? shape.numel() / type_.shape.numel() : 0;
+  if (mean_ && summands > 0) divisor_ = static_cast<float>(summands);
   for (const SumShape& pass : passes_) {
     results_ = std::max(results_, pass.outer * pass.inner);
     partials_ = std::max(partials_, sum_workspace(pass));

@@ -32,8 +32,9 @@ class TileRun {
   bool is_deferred(int result) const { return ((deferred_ >> result) & 1) != 0; }
   void* stored_at(const TileStep& step, const TilePlace& place) const;
 
-  void prepare(size_t operand, const TilePlace& place) const;
-  float read_scalar(size_t operand, int64_t index) const;
+  // Of operand k.
+  void prepare(size_t k, const TilePlace& place) const;
+  float read_scalar(size_t k, int64_t index) const;
   float scalar(const TileArgument& argument, const Tile& tile) const;
   const float* tile_of(const TileArgument& argument, const TilePlace& place) const;
   void execute(const TileStep& step, const TilePlace& place) const;

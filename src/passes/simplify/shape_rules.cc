@@ -69,8 +69,8 @@ bool exact(DType from, DType to) {
   if (from == to || from == DType::kBool) return true;
   switch (to) {
     case DType::kF32: return from == DType::kBF16 || from == DType::kF16 || from == DType::kU8;
-    case DType::kF16: return from == DType::kU8;
-    case DType::kBF16: return from == DType::kU8;
+    case DType::kF16:
+    case DType::kBF16:
     case DType::kI32: return from == DType::kU8;
     case DType::kI64: return from == DType::kU8 || from == DType::kI32;
     default: return false;

@@ -90,7 +90,7 @@ std::string refuse(const Graph& graph, const Node& node) {
   const Graph body = fused_body(graph, node);
   for (const Node& simple : body.nodes()) {
     if (simple.op->traits.pointwise) {
-      const std::string reason = refuse_as_tile(body, simple);
+      std::string reason = refuse_as_tile(body, simple);
       if (!reason.empty()) return reason;
     }
     if (!simple.op->traits.reduction) continue;

@@ -65,7 +65,7 @@ TEST(OptimizerLoops, SgdFollowsItsFormula) {
         Doubles p_ref(p.begin(), p.end()), buf_ref(kElements);
         for (int t = 0; t < 5; ++t) {
           const Floats g = normal_values(kElements, 100 + t);
-          in_ranges([&](int64_t begin, int64_t end) {
+          in_ranges([&, &loops = loops](int64_t begin, int64_t end) {
             loops.sgd(p.data(), momentum ? buf.data() : nullptr, g.data(), narrow.data(), begin, end, step);
           });
           for (int64_t i = 0; i < kElements; ++i) {
@@ -89,7 +89,7 @@ TEST(OptimizerLoops, AdamAndAdamwFollowTheirFormulas) {
       for (int t = 1; t <= 6; ++t) {
         const Floats g = normal_values(kElements, 200 + t);
         const AdamStep step = adam_step(options, t, 0.25f);
-        in_ranges([&](int64_t begin, int64_t end) {
+        in_ranges([&, &loops = loops](int64_t begin, int64_t end) {
           (decoupled ? loops.adamw : loops.adam)(p.data(), m.data(), v.data(), g.data(), narrow.data(), begin,
                                                  end, step);
         });
@@ -119,7 +119,7 @@ TEST(OptimizerLoops, LionFollowsItsFormula) {
     for (int t = 0; t < 5; ++t) {
       Floats g = normal_values(kElements, 300 + t);
       g[7] = 0.0f;
-      in_ranges([&](int64_t begin, int64_t end) {
+      in_ranges([&, &loops = loops](int64_t begin, int64_t end) {
         loops.lion(p.data(), m.data(), g.data(), nullptr, begin, end, step);
       });
       for (int64_t i = 0; i < kElements; ++i) {
@@ -139,7 +139,7 @@ TEST(OptimizerLoops, RangesDoNotChangeBits) {
     Floats p1 = normal_values(kElements, 5), m1 = normal_values(kElements, 6, 0.1f), v1(kElements, 0.02f);
     Floats p2 = p1, m2 = m1, v2 = v1;
     loops.adamw(p1.data(), m1.data(), v1.data(), g.data(), nullptr, 0, kElements, step);
-    in_ranges([&](int64_t begin, int64_t end) {
+    in_ranges([&, &loops = loops](int64_t begin, int64_t end) {
       loops.adamw(p2.data(), m2.data(), v2.data(), g.data(), nullptr, begin, end, step);
     });
     EXPECT_EQ(bits(p1), bits(p2)) << isa;
