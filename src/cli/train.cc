@@ -37,12 +37,10 @@ void work(JobSpec spec, const TrainCommand& command, const std::optional<WorkerP
     for (const std::string& note : spec.notes) std::cerr << "# " << note << "\n";
   TrainRun run(std::move(spec), options);
   const RunSummary summary = run.run();
-  if (leads) std::cout << fmt::format("{} {}
-", summary.status, summary.weights_sha256);
+  if (leads) std::cout << fmt::format("{} {}\n", summary.status, summary.weights_sha256);
   // What the guard found was told when it was found.
   if (leads && !summary.error.empty() && summary.status != "diverged")
-    std::cerr << "lockstep: " << summary.error << "
-";
+    std::cerr << "lockstep: " << summary.error << "\n";
   if (summary.exit_code != 0) throw Exit{static_cast<int>(summary.exit_code)};
 }
 
