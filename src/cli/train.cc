@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/exit.h"
 #include "job/parse.h"
+#include "job/resolve.h"
 #include "launch/environment.h"
 #include "launch/error_file.h"
 #include "launch/launcher.h"
@@ -46,6 +47,7 @@ void work(JobSpec spec, const TrainCommand& command, const std::optional<WorkerP
 
 // This process starts the workers of this host.
 void start_workers(const JobSpec& spec, const TrainCommand& command, const Nodes& nodes) {
+  resolve(spec);  // one complaint instead of one from each worker
   LaunchRequest request;
   request.nodes = nodes;
   request.command = {"/proc/self/exe", "train", command.file};

@@ -1,0 +1,61 @@
+// Several worker processes: the bits of one, another number of them after a restart, and how they end.
+#include <gtest/gtest.h>
+
+#include "run/train_case.h"
+
+namespace lockstep {
+namespace {
+
+using Settings = std::vector<std::string>;
+
+std::string workers(int count) { return "strategy.workers=" + std::to_string(count); }
+
+void expect_same_bits(const char* text, const Settings& more, int most) {
+  const TrainCase job(text);
+  Settings settings = more;
+  settings.insert(settings.end(), {"train.steps=8", "strategy.leaves=4", "strategy.threads=1"});
+  const RunSummary one = job.trained("one", settings);
+  settings.emplace_back();
+  for (int count = 2; count <= most; ++count) {
+    settings.back() = workers(count);
+    const std::string run = "with-" + std::to_string(count);
+    const RunSummary found = job.trained(run, settings);
+    EXPECT_EQ(found.weights_sha256, one.weights_sha256) << count << " workers";
+    EXPECT_EQ(found.identity_sha256, one.identity_sha256);
+    EXPECT_EQ(found.workers, count);
+    expect_same_steps(job.metrics(run), job.metrics("one"));
+    expect_same_evaluations(job.metrics(run), job.metrics("one"));
+  }
+}
+
+TEST(RunWorkers, GiveTheBitsOfOne) { expect_same_bits(kGptJob, {}, 4); }
+TEST(RunWorkers, GiveTheBitsOfOneWithTables) { expect_same_bits(kTabularJob, {}, 3); }
+TEST(RunWorkers, GiveTheBitsOfOneWithStatistics) { expect_same_bits(kResnetJob, {"train.microbatch=2"}, 3); }
+
+TEST(RunWorkers, MayBeAnotherNumberAfterARestart) {
+  const TrainCase job(kGptJob);
+  const Settings settings = {"strategy.leaves=4", "strategy.threads=1", "train.lr.decay=constant",
+                             "train.lr.warmup=2"};
+  Settings whole = settings;
+  whole.emplace_back("train.steps=12");
+  const RunSummary one = job.trained("whole", whole);
+  // A constant rate lets a run end early and go on; the number of workers changes from start to start.
+  int64_t end = 4;
+  for (const int count : {2, 4, 1}) {
+    Settings part = settings;
+    part.insert(part.end(), {"train.steps=" + std::to_string(end), workers(count)});
+    job.trained("parts", part);
+    end += 4;
+  }
+  EXPECT_EQ(job.summary("parts").weights_sha256, one.weights_sha256);
+}
+
+TEST(RunWorkers, MoreThanLeavesAreRefused) {
+  const TrainCase job(kGptJob);
+  const Ended ended = job.train("many", {"strategy.leaves=2", workers(3)});
+  EXPECT_EQ(ended.code, 2) << ended.err;
+  EXPECT_NE(ended.err.find("3 workers cannot share the 2 leaves"), std::string::npos) << ended.err;
+}
+
+}  // namespace
+}  // namespace lockstep
