@@ -142,7 +142,7 @@ class Reader {
 };
 
 template <typename Record>
-Record from_json(const json& object, const std::string& place) {
+Record read_record(const json& object, const std::string& place) {
   if (!object.is_object()) throw UserError("{}: this is no JSON object", place);
   Record record;
   Reader reader(object, place);
@@ -159,13 +159,13 @@ std::string to_json_text(const RunSummary& summary) {
 }
 
 StepRecord step_from_json(const json& object, const std::string& place) {
-  return from_json<StepRecord>(object, place);
+  return read_record<StepRecord>(object, place);
 }
 EvalRecord eval_from_json(const json& object, const std::string& place) {
-  return from_json<EvalRecord>(object, place);
+  return read_record<EvalRecord>(object, place);
 }
 RunSummary summary_from_json(const json& object, const std::string& place) {
-  return from_json<RunSummary>(object, place);
+  return read_record<RunSummary>(object, place);
 }
 
 }  // namespace lockstep
