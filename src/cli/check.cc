@@ -8,12 +8,11 @@
 #include <sstream>
 
 #include "cli/cli.h"
-#include "job/files.h"
 #include "job/parse.h"
 #include "job/print.h"
-#include "job/resolve.h"
 #include "run/fit.h"
 #include "run/job_options.h"
+#include "run/job_parts.h"
 
 namespace lockstep {
 namespace {
@@ -23,30 +22,17 @@ struct CheckOptions {
   std::vector<std::string> overrides;
 };
 
-// The columns that the job names; without any, those of the generated transactions.
-InputSizes inputs_of(const JobSpec& spec) {
-  InputSizes inputs;
-  const ColumnsSpec& columns = spec.data.train.columns;
-  if (!columns.categorical.empty()) inputs.tables = static_cast<int64_t>(columns.categorical.size());
-  if (!columns.numeric.empty()) inputs.dense = static_cast<int64_t>(columns.numeric.size());
-  return inputs;
-}
-
-JobFacts facts_of(const JobSpec& spec, const Model& model) {
-  JobFacts facts;
-  facts.parameters = parameter_count(model);
-  if (spec.data.train.format == DataFormat::kSynthetic) facts.train_samples = spec.data.train.samples;
-  return facts;
-}
-
-void print_arithmetic(const JobSpec& spec, const JobFacts& facts, const ResolvedJob& job) {
-  std::cout << fmt::format("\n# {} parameters\n", *facts.parameters)
+void print_arithmetic(const JobParts& parts) {
+  const JobSpec& spec = parts.spec;
+  const ResolvedJob& job = parts.resolved;
+  std::cout << fmt::format("\n# {} parameters\n", parameter_count(parts.model))
             << fmt::format("# a step: {} samples = {} microbatches of {}, summed in {} leaves of {}\n",
                            spec.train.global_batch, job.microbatches, spec.train.microbatch, job.leaves,
-                           job.microbatches / job.leaves);
-  if (job.steps && job.warmup_steps)
-    std::cout << fmt::format("# the run: {} steps, of which {} warm up\n", *job.steps, *job.warmup_steps);
-  std::cout << fmt::format("# peak learning rate: {:.6g}\n", job.peak_lr);
+                           job.microbatches / job.leaves)
+            << fmt::format("# the run: {} steps over {} records, of which {} steps warm up\n", parts.steps(),
+                           parts.data.train->size(), parts.schedule.warmup_steps())
+            << fmt::format("# peak learning rate: {:.6g}\n", job.peak_lr)
+            << fmt::format("# identity {}\n", parts.identity.sha256());
   for (const std::string& note : job.notes) std::cout << "# " << note << "\n";
 }
 
@@ -56,20 +42,16 @@ void print_memory(const JobPlan& plan) {
 }
 
 void run(const CheckOptions& options) {
-  const JobSpec spec = load_job(options.file, options.overrides);
-  resolve(spec);  // refuses what does not hold together before a model is built from it
-  require_files(spec);
-  const InputSizes inputs = inputs_of(spec);
-  const Model model = build_job_model(spec, inputs);
-  const JobFacts facts = facts_of(spec, model);
-  const ResolvedJob job = resolve(spec, facts);
-  for (const std::string& note : spec.notes) std::cout << "# " << note << "\n";
-  std::cout << to_yaml(spec);
-  print_arithmetic(spec, facts, job);
+  JobSpec spec = load_job(options.file, options.overrides);
   const auto backend = make_cpu_backend(job_threads(spec));
-  const JobPlan plan = plan_job(spec, job, model, inputs, *backend);
+  // The data is read as training would: how many records and columns it has decides steps and sizes.
+  const JobParts parts = build_parts(std::move(spec), *backend);
+  for (const std::string& note : parts.spec.notes) std::cout << "# " << note << "\n";
+  std::cout << to_yaml(parts.spec);
+  print_arithmetic(parts);
+  const JobPlan plan = plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, *backend);
   print_memory(plan);
-  require_fit(spec, job, plan, inputs, *backend);
+  require_fit(parts.spec, parts.resolved, plan, parts.inputs, *backend);
 }
 
 }  // namespace
