@@ -10,8 +10,10 @@
 #include "base/number_text.h"
 #include "cli/cli.h"
 #include "cli/lr_range.h"
+#include "job/files.h"
 #include "job/parse.h"
 #include "observe/plot.h"
+#include "run/job_data.h"
 #include "run/job_schedule.h"
 
 namespace lockstep {
@@ -82,9 +84,12 @@ void print_plot(const Schedule& schedule, bool ascii) {
 void run(const LrOptions& options) {
   const JobSpec spec = load_job(options.file, options.overrides);
   if (options.range_test) return run_range_test(spec, options.range, options.ascii);
-  JobFacts facts;
-  if (spec.data.train.format == DataFormat::kSynthetic) facts.train_samples = spec.data.train.samples;
-  const ResolvedJob job = resolve(spec, facts);
+  ResolvedJob job = resolve(spec);
+  // Epochs become steps when the records are counted, as training counts them.
+  if (!job.steps) {
+    require_files(spec);
+    job = resolve(spec, {.parameters = {}, .train_samples = open_job_data(spec).train->size()});
+  }
   const Schedule schedule = job_schedule(spec, job);
   std::cout << fmt::format("peak      {}\n", schedule.reason())
             << fmt::format("steps     {} of {} samples, of which {} warm up\n", *job.steps,
