@@ -12,6 +12,7 @@
 
 #include "comm/collective.h"
 #include "comm/ledger.h"
+#include "comm/message_port.h"
 #include "comm/sum_program.h"
 
 namespace lockstep {
@@ -21,17 +22,8 @@ struct WaitLimits {
   std::chrono::milliseconds deadline{60000};  // then the wait fails
 };
 
-// A message under way between two ranks.
-class Message {
+class Transport : public MessagePort {
  public:
-  virtual ~Message() = default;
-};
-
-class Transport {
- public:
-  virtual ~Transport() = default;
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
   virtual std::string_view name() const = 0;
 
   // Memory that peers can reach without a copy in between. Any other memory may be given to a collective too,
@@ -42,11 +34,9 @@ class Transport {
   // `program` completes the tree of a reduction.
   virtual void run(const Collective& collective, const SumProgram& program) = 0;
 
-  // Messages between two ranks arrive in the order in which they were started; both sides name the same size.
-  // The memory must stay as it is until the wait for the message is over.
-  virtual std::unique_ptr<Message> start_send(int peer, std::span<const std::byte> data) = 0;
-  virtual std::unique_ptr<Message> start_receive(int peer, std::span<std::byte> data) = 0;
-  virtual void wait(Message& message) = 0;
+  // The messages that collectives are made of. They are sent by the thread that runs collectives, so their
+  // order is apart from that of the caller's messages wherever both are in use.
+  virtual MessagePort& collective_messages() { return *this; }
 
   // Tells the peers that this rank has given up, and why, so that nobody has to wait for the deadline. Waits
   // of this rank end too.

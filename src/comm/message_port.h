@@ -1,0 +1,29 @@
+// Ordered messages between two ranks: what collectives between hosts are made of.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+
+namespace lockstep {
+
+// A message under way between two ranks.
+class Message {
+ public:
+  virtual ~Message() = default;
+};
+
+class MessagePort {
+ public:
+  virtual ~MessagePort() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Messages between two ranks arrive in the order in which they were started; both sides name the same size.
+  // The memory must stay as it is until the wait for the message is over. Any number may be under way.
+  virtual std::unique_ptr<Message> start_send(int peer, std::span<const std::byte> data) = 0;
+  virtual std::unique_ptr<Message> start_receive(int peer, std::span<std::byte> data) = 0;
+  // Moves whatever can be moved, and returns when this message is over. Throws PeerError.
+  virtual void wait(Message& message) = 0;
+};
+
+}  // namespace lockstep
