@@ -41,10 +41,12 @@ class Sweep:
         return one
 
 
-def ours(ranks, seconds, order="canonical", leaves=None):
+def ours(ranks, seconds, order="canonical", leaves=None, transport=None):
     command = [LOCKSTEP, "bench", "allreduce", "--workers", ranks, "--sizes", ",".join(map(str, SIZES))]
     command += ["--order", order, "--seconds", seconds, "--json"]
-    return Sweep(lambda: run_json(command + (["--leaves", leaves] if leaves else [])))
+    command += ["--leaves", leaves] if leaves else []
+    command += ["--transport", transport] if transport else []
+    return Sweep(lambda: run_json(command))
 
 
 def mpi(ranks, seconds):
@@ -60,6 +62,8 @@ def gloo(ranks, seconds):
 def build_mpi():
     MPI_PROGRAM.parent.mkdir(parents=True, exist_ok=True)
     source = ROOT / "bench" / "peers" / "mpi_allreduce.c"
+    if MPI_PROGRAM.exists() and MPI_PROGRAM.stat().st_mtime >= source.stat().st_mtime:
+        return  # so that a machine without mpicc can be brought one
     try:
         subprocess.run(["mpicc", "-O3", "-march=native", "-o", MPI_PROGRAM, source], check=True)
     except (OSError, subprocess.CalledProcessError) as reason:
@@ -79,25 +83,30 @@ def main():
     parser.add_argument("--ranks", type=int, nargs="*", help="default: 2, 4, ... up to the processors here")
     parser.add_argument("--seconds", type=float, default=0.3, help="time for each size in a turn")
     parser.add_argument("--repeats", type=int, default=5, help="turns of each runner")
+    parser.add_argument("--transport", help="ours; the result of another than the default is printed, not kept")
+    parser.add_argument("--into", help="keep the result under this name, also with --ranks or --transport")
     args = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
     ranks = args.ranks or [1 << k for k in range(1, 8) if 1 << k <= max(cores, 2)]
 
-    bench = Bench("allreduce")
+    bench = Bench(args.into or "allreduce")
     bench.versions["openmpi"] = debian_version("openmpi-bin")
     build_mpi()
     for n in ranks:
-        sweeps = {OURS: ours(n, args.seconds), "openmpi": mpi(n, args.seconds), "gloo": gloo(n, args.seconds)}
+        sweeps = {OURS: ours(n, args.seconds, transport=args.transport), "openmpi": mpi(n, args.seconds), "gloo": gloo(n, args.seconds)}
         for size in SIZES:
             metrics = [bandwidth()] if size >= 1 << 20 else [call_time(), bandwidth()]
             runners = {name: sweep.figures(size) for name, sweep in sweeps.items()}
             bench.measure(f"{n} ranks {size_text(size)}", runners, metrics, args.repeats)
     for n, leaves in [(n, 16) for n in (*ranks, 3) if n <= 16]:
-        sweeps = {OURS: ours(n, args.seconds, leaves=leaves), "fast order": ours(n, args.seconds, "fast", leaves)}
+        sweeps = {
+            OURS: ours(n, args.seconds, leaves=leaves, transport=args.transport),
+            "fast order": ours(n, args.seconds, "fast", leaves, args.transport),
+        }
         for size in (size for size in SIZES if size >= 1 << 20):
             runners = {name: sweep.figures(size) for name, sweep in sweeps.items()}
             bench.measure(f"{n} ranks {leaves} leaves {size_text(size)}", runners, [bandwidth()], args.repeats)
-    return bench.finish(keep=not args.ranks)
+    return bench.finish(keep=bool(args.into) or not (args.ranks or args.transport))
 
 
 if __name__ == "__main__":
