@@ -9,8 +9,10 @@
 #include "base/error.h"
 #include "cli/cli.h"
 #include "cli/exit.h"
+#include "job/not_yet.h"
 #include "job/parse.h"
 #include "job/resolve.h"
+#include "job/workers.h"
 #include "launch/environment.h"
 #include "launch/error_file.h"
 #include "launch/launcher.h"
@@ -33,7 +35,8 @@ void work(JobSpec spec, const TrainCommand& command, const std::optional<WorkerP
   RunOptions options{.fresh = command.fresh, .out = &std::cerr, .out_descriptor = 2, .join = {}};
   const bool leads = !placement || placement->rank == 0;
   spec.strategy.workers = placement ? placement->size : 1;
-  if (placement) options.join = [place = *placement] { return join_workers(place); };
+  if (placement)
+    options.join = [place = *placement](const JobParts& parts) { return join_workers(place, parts); };
   if (leads)
     for (const std::string& note : spec.notes) std::cerr << "# " << note << "\n";
   TrainRun run(std::move(spec), options);
@@ -42,6 +45,8 @@ void work(JobSpec spec, const TrainCommand& command, const std::optional<WorkerP
   // What the guard found was told when it was found.
   if (leads && !summary.error.empty() && summary.status != "diverged")
     std::cerr << "lockstep: " << summary.error << "\n";
+  // It ends for a reason of its own (a full disk): the others, who lose it, must not be taken for the first.
+  if (summary.status == "failed") write_error_file(process_variables(), summary.error, 1);
   if (summary.exit_code != 0) throw Exit{static_cast<int>(summary.exit_code)};
 }
 
@@ -66,6 +71,7 @@ void start_workers(const JobSpec& spec, const TrainCommand& command, const Nodes
 
 void run(const TrainCommand& command) {
   const JobSpec spec = load_job(command.file, command.overrides);
+  refuse_not_yet(spec);  // before a launcher's word on the number of workers replaces the job's
   const Variables variables = process_variables();
   const std::optional<WorkerPlace> placement = placement_from(variables);
   if (placement) {
@@ -79,7 +85,7 @@ void run(const TrainCommand& command) {
     }
   }
   const Nodes nodes =
-      nodes_from(with_environment(command.nodes, variables), spec.strategy.workers.value_or(0));
+      nodes_from(with_environment(command.nodes, variables), wanted_workers(spec).value_or(0));
   if (nodes.count * nodes.workers_per_node > 1) return start_workers(spec, command, nodes);
   work(spec, command, std::nullopt);
 }

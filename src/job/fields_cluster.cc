@@ -24,9 +24,10 @@ std::vector<Field> pool_fields() {
           .at_most(1024),
       Field("workerPoolSpecs[].machineSpec.tpuTopology", "of Vertex AI"),
       Field("workerPoolSpecs[].machineSpec.reservationAffinity", "of Vertex AI"),
-      LOCKSTEP_POOL_FIELD(
-          replicaCount,
-          "machines of the pool; pool 0 is the first worker, 1 the others, 2 reduction servers, 3 evaluators")
+      LOCKSTEP_POOL_FIELD(replicaCount,
+                          "machines of the pool, a worker each unless strategy.workers is set; pool 0 is the "
+                          "first worker, 1 the "
+                          "others, 2 reduction servers, 3 evaluators")
           .defaults_to("1")
           .at_least(0)
           .at_most(1e6),
@@ -86,6 +87,12 @@ std::vector<Field> strategy_fields() {
           .at_least(1 << 20)
           .defaults_to("auto")
           .example("16GiB"),
+      LOCKSTEP_FIELD(
+          strategy.deadline,
+          "seconds that a worker waits for another, at the start and in a step, before the run fails")
+          .defaults_to("600")
+          .at_least(0.5)
+          .at_most(604800),
   };
 }
 

@@ -1,6 +1,10 @@
 #include "job/not_yet.h"
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.h"
+#include "job/workers.h"
 
 namespace lockstep {
 namespace {
@@ -11,18 +15,21 @@ void need(bool holds, const JobSpec& spec, std::string_view path, std::string_vi
     throw UserError("{}: {} {} cannot be run by this version; {}", spec.where(path), path, found, instead);
 }
 
-int64_t replicas(const JobSpec& spec) {
-  int64_t sum = 0;
-  for (const WorkerPool& pool : spec.workerPoolSpecs) sum += pool.replicaCount;
-  return sum;
-}
+// What a pool that does not train is there for, by its place in the list.
+constexpr std::array<std::string_view, 4> kPoolServes = {"", "", "reduction or parameter servers",
+                                                         "evaluators"};
 
-std::string machines_of(const JobSpec& spec) {
-  for (size_t i = 0; i < spec.workerPoolSpecs.size(); ++i)
-    if (const auto found = spec.origins.find(fmt::format("workerPoolSpecs[{}].replicaCount", i));
-        found != spec.origins.end() && found->second.kind != Origin::Kind::kDefault)
-      return found->second.place();
-  return spec.file;
+// Without these servers the same bits come out, so naming the workers is all it takes to run such a job.
+void need_no_servers(const JobSpec& spec) {
+  if (spec.strategy.workers) return;
+  for (size_t i = 2; i < std::min(kPoolServes.size(), spec.workerPoolSpecs.size()); ++i)
+    if (const int64_t count = spec.workerPoolSpecs[i].replicaCount; count > 0)
+      throw UserError(
+          "{}: workerPoolSpecs[{}] asks for {} {}, which this version does not have; write {{}} for this "
+          "pool, "
+          "or --set strategy.workers={}: the bits are the same without them",
+          spec.where(fmt::format("workerPoolSpecs[{}].replicaCount", i)), i, count, kPoolServes[i],
+          wanted_workers(spec).value_or(1));
 }
 
 }  // namespace
@@ -39,13 +46,7 @@ void refuse_not_yet(const JobSpec& spec) {
        "use direct");
   need(strategy.reduce.order == ReduceOrder::kCanonical, spec, "strategy.reduce.order",
        name_of(strategy.reduce.order), "use canonical");
-  // One worker gives the bits of many, so asking for one is all it takes to run a cluster's job here.
-  if (!strategy.workers && replicas(spec) > 1)
-    throw UserError(
-        "{}: workerPoolSpecs asks for {} machines, and this version runs one; use --set strategy.workers=1, "
-        "which "
-        "gives the same bits",
-        machines_of(spec), replicas(spec));
+  need_no_servers(spec);
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include "job/print.h"
 #include "job/resolve.h"
 #include "job/templates.h"
+#include "job/workers.h"
 
 namespace lockstep {
 namespace {
@@ -191,8 +192,14 @@ TEST(Parse, VertexFilesInTheirThreeShapes) {
   EXPECT_EQ(parse(wrapped).workerPoolSpecs[1].replicaCount, 7);
   EXPECT_EQ(parse(snake).workerPoolSpecs[0].machineSpec.machineType, "n2");
   EXPECT_EQ(parse(to_yaml(first)).workerPoolSpecs[2].replicaCount, 3);
-  EXPECT_NE(error_of(wrapped).find("asks for 8 machines"), std::string::npos);
-  EXPECT_EQ(error_of(wrapped, {"strategy.workers=1"}), "");
+  EXPECT_EQ(wanted_workers(parse(wrapped)), 8);
+  EXPECT_EQ(wanted_workers(parse(wrapped, {"strategy.workers=1"})), 1);
+  EXPECT_EQ(wanted_workers(parse(snake)), 2);
+  EXPECT_EQ(wanted_workers(parse(kSmall)), std::nullopt);
+  EXPECT_EQ(error_of(wrapped), "");
+  EXPECT_NE(error_of(bare).find("workerPoolSpecs[2] asks for 3 reduction or parameter servers"),
+            std::string::npos);
+  EXPECT_EQ(error_of(bare, {"strategy.workers=1"}), "");
 }
 
 TEST(Parse, TheSameThingUnderTwoNamesIsRefused) {

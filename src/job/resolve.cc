@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "job/not_yet.h"
+#include "job/workers.h"
 
 namespace lockstep {
 namespace {
@@ -29,7 +30,7 @@ void resolve_batch(const JobSpec& spec, const JobFacts& facts, ResolvedJob& job)
                     either(nearest_divisors(job.microbatches, job.leaves)));
   // Known only with the model, unless the job says it.
   const bool known = spec.strategy.leaves || facts.parameters;
-  const int64_t workers = spec.strategy.workers.value_or(1);
+  const int64_t workers = wanted_workers(spec).value_or(1);
   if (known && workers > job.leaves)
     throw UserError(
         "{}: {} workers cannot share the {} leaves that a step is summed in; use at most {} workers, or more "

@@ -280,9 +280,11 @@ WorkerSetResult WorkerSet::result() const {
 WorkerSetResult run_workers(const WorkerSetOptions& options) { return WorkerSet(options).run(); }
 
 std::string describe(const WorkerFailure& failure) {
-  std::string text = fmt::format("{} failed first: {}", worker_name(failure.rank), failure.what);
+  std::string text;
   for (const int64_t rank : failure.stopped)
-    text += fmt::format("\n{} stood still at the time (SIGSTOP)", worker_name(rank));
+    text += fmt::format("{} stood still (SIGSTOP, or a debugger)\n", worker_name(rank));
+  text += fmt::format("{} {}: {}", worker_name(failure.rank),
+                      failure.stopped.empty() ? "failed first" : "gave up first", failure.what);
   if (failure.last_lines.empty()) {
     text += "\nit printed nothing";
   } else {

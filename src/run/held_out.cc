@@ -62,10 +62,10 @@ HeldOut::HeldOut(const JobParts& parts, Backend& backend)
   check(parts.spec, "train.early_stop.metric", evaluator_->task(), stop_metric_);
 }
 
-EvalRecord HeldOut::evaluate(TrainStep& train, int64_t step) {
+EvalRecord HeldOut::evaluate(TrainStep& train, int64_t step, const std::function<void()>& after_batch) {
   const TrainState& state = train.state();
-  const EvalResult result =
-      evaluator_->run(*source_, [&](std::string_view name) { return state.evaluated(name); });
+  const EvalResult result = evaluator_->run(
+      *source_, [&](std::string_view name) { return state.evaluated(name); }, after_batch);
   EvalRecord record = record_of(result, step);
   const double value = metric_value(result, metric_);
   record.best = std::isfinite(value) && (!best_value_ || is_better(metric_, value, *best_value_));

@@ -21,7 +21,7 @@ class HeldOut {
 
   bool exists() const { return evaluator_ != nullptr; }
   // `best` in the record says whether it is the best so far.
-  EvalRecord evaluate(TrainStep& train, int64_t step);
+  EvalRecord evaluate(TrainStep& train, int64_t step, const std::function<void()>& after_batch);
   bool should_stop() const { return early_stop_.should_stop(); }
 
   const std::optional<EvalRecord>& last() const { return last_; }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "job/workers.h"
+
 namespace lockstep {
 namespace {
 
@@ -61,7 +63,7 @@ GuardSettings job_guard(const JobSpec& spec) {
           .lr_cut = from.lr_cut};
 }
 
-int64_t job_workers(const JobSpec& spec) { return spec.strategy.workers.value_or(1); }
+int64_t job_workers(const JobSpec& spec) { return wanted_workers(spec).value_or(1); }
 
 int job_threads(const JobSpec& spec) {
   if (spec.strategy.threads) return static_cast<int>(*spec.strategy.threads);

@@ -11,7 +11,7 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job);
 GuardSettings job_guard(const JobSpec& spec);
 // Threads of a worker: what the job says, or its share of the processors that this process may use.
 int job_threads(const JobSpec& spec);
-// strategy.workers, where auto is one.
+// What the job asks for, where nothing is one.
 int64_t job_workers(const JobSpec& spec);
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 
@@ -9,14 +10,20 @@
 #include "base/version.h"
 #include "comm/shm/meeting.h"
 #include "launch/rendezvous.h"
+#include "run/worker_facts.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::chrono::milliseconds kMeeting{60000};
-// Longer than an evaluation or a checkpoint of the leader, during which the others wait.
-constexpr std::chrono::milliseconds kDeadline{600000};
 constexpr const char* kMeetingKey = "shm/meeting";
+
+WaitLimits limits_of(const JobSpec& spec) {
+  WaitLimits limits;
+  limits.deadline = std::chrono::milliseconds(static_cast<int64_t>(spec.strategy.deadline * 1000));
+  // A word before the end, however short the deadline.
+  limits.stall = std::min(limits.stall, limits.deadline / 2);
+  return limits;
+}
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -26,21 +33,24 @@ std::string host_name() {
 
 }  // namespace
 
-std::unique_ptr<Transport> join_workers(const WorkerPlace& placement) {
+std::unique_ptr<Transport> join_workers(const WorkerPlace& placement, const JobParts& parts) {
   if (!placement.all_on_one_host())
     throw UserError("{}: workers on several hosts cannot be joined by this version; start them all on one",
                     describe(placement));
-  Rendezvous rendezvous(placement, process_variables(), kMeeting);
-  rendezvous.join({.same = {{"version", kVersion}}, .own = {{"host", host_name()}}});
+  const WaitLimits limits = limits_of(parts.spec);
+  Rendezvous rendezvous(placement, process_variables(), limits.deadline);
+  WorkerFacts facts = {.same = shared_facts(parts), .own = {{"host", host_name()}}};
+  facts.same.emplace("version", kVersion);
+  rendezvous.join(facts);
   if (placement.rank == 0) rendezvous.store().set(kMeetingKey, shm::random_meeting_name());
-  const std::string meeting = rendezvous.store().get(kMeetingKey, kMeeting);
+  const std::string meeting = rendezvous.store().get(kMeetingKey, limits.deadline);
   shm::ShmOptions options;
-  options.limits.deadline = kDeadline;
-  options.meeting_deadline = kMeeting;
+  options.limits = limits;
+  options.meeting_deadline = limits.deadline;
   auto transport = shm::join_processes(meeting, static_cast<int>(placement.rank),
                                        static_cast<int>(placement.size), options);
   // Nobody leaves while another still needs the store.
-  rendezvous.store().barrier("met", placement.size, kMeeting);
+  rendezvous.store().barrier("met", placement.size, limits.deadline);
   return transport;
 }
 

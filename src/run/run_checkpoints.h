@@ -35,6 +35,8 @@ class RunCheckpoints {
   void save(TrainStep& train, const RunState& state, bool best);
   // Waits until all that was saved is on the disk.
   void finish();
+  // Waits at most so long; whether the next call has nothing to wait for.
+  bool idle_within(std::chrono::milliseconds time) { return !writer_ || writer_->idle_within(time); }
   // The step of the last save, by this object or a run before it; nothing: there is none.
   std::optional<int64_t> last_step() const { return last_step_; }
 

@@ -45,7 +45,7 @@ TrainPlans fitting_plans(const JobParts& parts, Backend& backend) {
 std::unique_ptr<Group> join_group(const JobParts& parts, const RunOptions& options) {
   const int64_t workers = job_workers(parts.spec);
   if (workers == 1) return nullptr;
-  return std::make_unique<Group>(options.join(),
+  return std::make_unique<Group>(options.join(parts),
                                  LeafSplit::search(parts.resolved.leaves, static_cast<int>(workers)));
 }
 
@@ -161,6 +161,7 @@ void TrainRun::loop() {
     if (held_out_.exists() && (!held_out_.last() || held_out_.last()->step != state_.step)) evaluate();
     if (checkpoints_->last_step() != state_.step) save(false);
   }
+  workers_.agree(0, "the last evaluation");
   workers_.require_same("set of final weights", train_.weights_sha256());
   end("done", "", kDone);
 }
@@ -210,10 +211,14 @@ void TrainRun::act(const Decision& decision, StepRecord& record) {
   }
   if (watch_) watch_->step(record);
   if (decision.trouble != Trouble::kNone && workers_.leads())
-    for (const std::string& line :
-         lines_of(to_text(examine(decision, record, recent_, parts_, train_, feeder_))))
+    for (const std::string& line : lines_of(to_text(
+             examine(decision, record, recent_, parts_, train_, feeder_, working_on("the diagnosis")))))
       say(line);
-  if (decision.action == Decision::Action::kStop) return end("diverged", decision.text, kDiverged);
+  if (decision.action == Decision::Action::kStop) {
+    // Nobody leaves before the leader has found out what it was.
+    workers_.agree(0, "the diagnosis");
+    return end("diverged", decision.text, kDiverged);
+  }
   if (decision.action == Decision::Action::kRewind) return rewind();
   state_.step = record.step;
   finish_step();
@@ -221,11 +226,14 @@ void TrainRun::act(const Decision& decision, StepRecord& record) {
 
 void TrainRun::rewind() {
   const int64_t target = rewind_target();
-  // The leader first: the checkpoint may still be on its way to the disk.
-  RunState restored;
-  if (workers_.leads()) restored = checkpoints_->rewind(train_, target);
+  // The checkpoint may still be on its way to the disk.
+  if (workers_.leads()) {
+    wait_for_disk();
+    checkpoints_->finish();
+  }
   workers_.agree(target, "the step to rewind to");
-  if (!workers_.leads()) restored = checkpoints_->restore(train_, target);
+  const RunState restored =
+      workers_.leads() ? checkpoints_->rewind(train_, target) : checkpoints_->restore(train_, target);
   state_.step = restored.step;
   guard_.after_rewind(restored.guard);
   held_out_.restore(restored.held_out);
@@ -272,13 +280,13 @@ TrainRun::Ending TrainRun::agree_on_ending() {
     ending = Ending::kEarly;
   else if (signal != 0 && state_.step < parts_.steps())
     ending = signal == SIGTERM ? Ending::kTerminated : Ending::kInterrupted;
-  ending = static_cast<Ending>(workers_.agree(static_cast<int64_t>(ending), "whether to go on"));
+  // Before the others know: from then on nobody waits for the leader.
   if (ending != Ending::kNone && workers_.leads() && checkpoints_->last_step() != state_.step) save(false);
-  return ending;
+  return static_cast<Ending>(workers_.agree(static_cast<int64_t>(ending), "whether to go on"));
 }
 
 void TrainRun::evaluate() {
-  const EvalRecord record = held_out_.evaluate(train_, state_.step);
+  const EvalRecord record = held_out_.evaluate(train_, state_.step, working_on("the evaluation"));
   watch_->evaluation(record);
   if (record.best) save(true);
 }
@@ -289,7 +297,14 @@ void TrainRun::save(bool best) {
   state_.loss = last_loss_;
   watch_->sync();
   retain_rewind_target();
+  wait_for_disk();
   checkpoints_->save(train_, state_, best);
+}
+
+// For the checkpoint before this one, which may still be on its way.
+void TrainRun::wait_for_disk() {
+  constexpr std::chrono::milliseconds kLookAgain{100};
+  while (!checkpoints_->idle_within(kLookAgain)) workers_.still_working("a checkpoint");
 }
 
 void TrainRun::end(std::string status, std::string reason, int64_t exit_code) {

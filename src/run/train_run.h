@@ -29,7 +29,7 @@ struct RunOptions {
   std::ostream* out = nullptr;  // for the progress line and messages
   int out_descriptor = 2;       // where that goes, to see whether it is a terminal
   // Meets the other workers, where the job has several.
-  std::function<std::unique_ptr<Transport>()> join = {};
+  std::function<std::unique_ptr<Transport>(const JobParts& parts)> join = {};
 };
 
 class TrainRun {
@@ -61,6 +61,11 @@ class TrainRun {
   void end_if_agreed();
   void evaluate();
   void save(bool best);
+  void wait_for_disk();
+  // For work of the leader that the others wait for in agree().
+  auto working_on(std::string what) {
+    return [this, what = std::move(what)] { workers_.still_working(what); };
+  }
   void end(std::string status, std::string reason, int64_t exit_code);
   RunSummary summarise();
   int64_t tokens_per_step() const { return parts_.model.tokens * parts_.resolved.microbatches; }

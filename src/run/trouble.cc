@@ -12,12 +12,15 @@ namespace {
 constexpr size_t kRecent = 50;
 
 Inspection inspect_step(Trouble trouble, int64_t step, const JobParts& parts, TrainStep& train,
-                        Feeder& feeder) {
+                        Feeder& feeder, const std::function<void()>& progress) {
   InspectOptions options;
   options.trouble = trouble;
   options.step = step;
   options.microbatches = parts.resolved.microbatches;
-  options.load = [&](int64_t microbatch) { feeder.load(train, step, microbatch); };
+  options.load = [&](int64_t microbatch) {
+    progress();
+    feeder.load(train, step, microbatch);
+  };
   options.describe = [&](int64_t microbatch, int64_t row) {
     return feeder.source().describe(feeder.records(step, microbatch).at(static_cast<size_t>(row)));
   };
@@ -36,12 +39,13 @@ void RecentNumbers::add(double loss, double grad_norm) {
 }
 
 Diagnosis examine(const Decision& decision, const StepRecord& record, const RecentNumbers& recent,
-                  const JobParts& parts, TrainStep& train, Feeder& feeder) {
+                  const JobParts& parts, TrainStep& train, Feeder& feeder,
+                  const std::function<void()>& progress) {
   TroubleFacts facts;
   facts.numbers = {record.step, record.loss, record.grad_norm, record.count};
   facts.trouble = decision.trouble;
   facts.microbatches = parts.resolved.microbatches;
-  facts.inspection = inspect_step(decision.trouble, record.step, parts, train, feeder);
+  facts.inspection = inspect_step(decision.trouble, record.step, parts, train, feeder, progress);
   facts.losses = recent.losses();
   facts.grad_norms = recent.grad_norms();
   facts.lr = record.lr;

@@ -2,6 +2,7 @@
 // in <run>/diagnosis.json.
 #pragma once
 #include <deque>
+#include <functional>
 #include <string>
 
 #include "observe/records.h"
@@ -23,8 +24,10 @@ class RecentNumbers {
   std::deque<double> losses_, grad_norms_;
 };
 
-// Call it after accumulate, before anything else is done with the step. Writes diagnosis.json.
+// Call it after accumulate, before anything else is done with the step. Writes diagnosis.json. `progress` is
+// called with every microbatch.
 Diagnosis examine(const Decision& decision, const StepRecord& record, const RecentNumbers& recent,
-                  const JobParts& parts, TrainStep& train, Feeder& feeder);
+                  const JobParts& parts, TrainStep& train, Feeder& feeder,
+                  const std::function<void()>& progress);
 
 }  // namespace lockstep

@@ -6,11 +6,35 @@
 #include "base/sha256.h"
 
 namespace lockstep {
+namespace {
+
+// Shorter than half of any deadline that a job may have.
+constexpr std::chrono::milliseconds kBetweenWords{200};
+
+// What the leader broadcasts.
+struct Word {
+  int64_t is_answer = 0;  // 0: wait on
+  int64_t value = 0;
+};
+
+Word broadcast(Group& group, Word word, const std::string& about) {
+  group.broadcast(std::as_writable_bytes(std::span(&word, 1)), 0, about);
+  return word;
+}
+
+}  // namespace
 
 int64_t Workers::agree(int64_t value, const std::string& about) const {
   if (group_ == nullptr) return value;
-  group_->broadcast(std::as_writable_bytes(std::span(&value, 1)), 0, about);
-  return value;
+  Word word = broadcast(*group_, {1, value}, about);
+  while (word.is_answer == 0) word = broadcast(*group_, {}, about);
+  return word.value;
+}
+
+void Workers::still_working(const std::string& on) {
+  if (count() == 1 || !leads() || Clock::now() - last_word_ < kBetweenWords) return;
+  broadcast(*group_, {}, on + " goes on");
+  last_word_ = Clock::now();
 }
 
 void Workers::require_same(std::string_view what, const std::string& text) const {

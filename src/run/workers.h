@@ -1,6 +1,7 @@
 // The workers of a run, as one of them sees it. Worker 0 leads: it alone writes files, evaluates and listens
 // to signals. The others follow what it says; all of them make every step.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,11 +21,16 @@ class Workers {
 
   // The leader's number, on everyone.
   int64_t agree(int64_t value, const std::string& about) const;
+  // The leader calls it, as often as it likes, from work that the others sit out in agree(): their deadline
+  // begins anew. One that hangs or is stopped says nothing, and is found.
+  void still_working(const std::string& on);
   // Throws CommError that names the worker unless its text is the leader's.
   void require_same(std::string_view what, const std::string& text) const;
 
  private:
+  using Clock = std::chrono::steady_clock;
   Group* group_;
+  Clock::time_point last_word_ = Clock::now();
 };
 
 }  // namespace lockstep

@@ -135,7 +135,8 @@ void Evaluator::run_batch(Executable& executable, const Source& source, int64_t 
   scores.add(backend_, executable, batch);
 }
 
-EvalResult Evaluator::run(const Source& source, const AddressOf& address_of) {
+EvalResult Evaluator::run(const Source& source, const AddressOf& address_of,
+                          const std::function<void()>& after_batch) {
   LOCKSTEP_CHECK(source.size() == records_, "{} records to evaluate, not {}", source.size(), records_);
   const auto start = std::chrono::steady_clock::now();
   Scores scores(task_);
@@ -143,7 +144,10 @@ EvalResult Evaluator::run(const Source& source, const AddressOf& address_of) {
   if (full_) {
     bind_weights(*full_, address_of);
     Batch batch(source.columns(), batch_);
-    for (int64_t first = 0; first < in_full; first += batch_) run_batch(*full_, source, first, batch, scores);
+    for (int64_t first = 0; first < in_full; first += batch_) {
+      run_batch(*full_, source, first, batch, scores);
+      after_batch();
+    }
   }
   if (tail_) {
     bind_weights(*tail_, address_of);

@@ -32,8 +32,10 @@ class Evaluator {
 
   Evaluator(const Build& build, Backend& backend, const PassOptions& passes, int64_t batch, int64_t records);
 
-  // `source` has as many records as was said. Throws UserError when it lacks a column that the model takes.
-  EvalResult run(const Source& source, const AddressOf& address_of);
+  // `source` has as many records as was said; `after_batch` is called after every batch. Throws UserError
+  // when it lacks a column that the model takes.
+  EvalResult run(
+      const Source& source, const AddressOf& address_of, const std::function<void()>& after_batch = [] {});
 
   Task task() const { return task_; }
   int64_t planned_bytes() const { return planned_bytes_; }  // inputs and arena

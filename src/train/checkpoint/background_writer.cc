@@ -38,6 +38,11 @@ void BackgroundCheckpointWriter::finish() {
   wait_until_idle(lock);
 }
 
+bool BackgroundCheckpointWriter::idle_within(std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, time, [this] { return !busy_; });
+}
+
 std::optional<CheckpointInfo> BackgroundCheckpointWriter::last() const {
   const std::lock_guard lock(mutex_);
   return last_;

@@ -3,6 +3,7 @@
 // comes before the last one is on the disk waits for it. An error of the thread is thrown by the next call,
 // once; the run may go on after it.
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <memory>
@@ -27,6 +28,8 @@ class BackgroundCheckpointWriter {
   void save(const CheckpointContent& content);
   // Waits until all that was saved is on the disk.
   void finish();
+  // Waits at most so long; whether all is on the disk, or an error awaits the next call.
+  bool idle_within(std::chrono::milliseconds time);
   // The newest checkpoint that this object has brought to the disk.
   std::optional<CheckpointInfo> last() const;
   // Waits, then gives the writer itself, for what must not happen during a write.

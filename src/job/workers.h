@@ -1,0 +1,14 @@
+// How many workers a job asks for.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "job/spec.h"
+
+namespace lockstep {
+
+// strategy.workers, or one for every machine of the pools that train (0 and 1). Nothing: the job leaves it
+// open. A cluster that has started the processes knows better than the pools.
+std::optional<int64_t> wanted_workers(const JobSpec& spec);
+
+}  // namespace lockstep
