@@ -98,7 +98,7 @@ def main():
             metrics = [bandwidth()] if size >= 1 << 20 else [call_time(), bandwidth()]
             runners = {name: sweep.figures(size) for name, sweep in sweeps.items()}
             bench.measure(f"{n} ranks {size_text(size)}", runners, metrics, args.repeats)
-    for n, leaves in [(n, 16) for n in (*ranks, 3) if n <= 16]:
+    for n, leaves in [(n, 16) for n in (args.ranks or [*ranks, 3]) if n <= 16]:
         sweeps = {
             OURS: ours(n, args.seconds, leaves=leaves, transport=args.transport),
             "fast order": ours(n, args.seconds, "fast", leaves, args.transport),
