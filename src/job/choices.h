@@ -48,8 +48,8 @@ LOCKSTEP_CHOICE_NAMES(RecomputePolicy, "none", "cheap", "block")
 enum class Metric : uint8_t { kLoss, kPerplexity, kAccuracy, kAuc, kF1 };
 LOCKSTEP_CHOICE_NAMES(Metric, "loss", "perplexity", "accuracy", "auc", "f1")
 
-enum class ReduceVia : uint8_t { kDirect, kRing, kServer };
-LOCKSTEP_CHOICE_NAMES(ReduceVia, "direct", "ring", "server")
+enum class ReduceVia : uint8_t { kDirect, kRing, kServer, kNone };
+LOCKSTEP_CHOICE_NAMES(ReduceVia, "direct", "ring", "server", "none")
 
 enum class ReduceOrder : uint8_t { kCanonical, kFast };
 LOCKSTEP_CHOICE_NAMES(ReduceOrder, "canonical", "fast")

@@ -77,10 +77,22 @@ std::vector<Field> strategy_fields() {
           .defaults_to("1")
           .at_least(1)
           .at_most(1024),
-      LOCKSTEP_FIELD(strategy.reduce.via, "how gradients travel").defaults_to("direct"),
+      LOCKSTEP_FIELD(strategy.reduce.via,
+                     "how gradients travel; none: not at all, for measuring what communication costs (every "
+                     "worker trains alone, no checkpoint is written)")
+          .defaults_to("direct"),
       LOCKSTEP_FIELD(strategy.reduce.order,
-                     "canonical gives the same bits at any scale; fast leaves the order to a library")
+                     "canonical gives the same bits on any number of workers; fast adds up what a worker has "
+                     "in one sum, and the bits depend on their number")
           .defaults_to("canonical"),
+      LOCKSTEP_FIELD(
+          strategy.reduce.bucket,
+          "gradients that are reduced together while backward goes on; auto: measured at the start")
+          .takes_auto()
+          .in_bytes()
+          .at_least(1 << 12)
+          .defaults_to("auto")
+          .example("4MiB"),
       LOCKSTEP_FIELD(strategy.memory, "memory that a worker may plan for")
           .takes_auto()
           .in_bytes()

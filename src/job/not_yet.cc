@@ -42,10 +42,8 @@ void refuse_not_yet(const JobSpec& spec) {
   need(strategy.zero == 0, spec, "strategy.zero", number(strategy.zero), "use 0");
   need(strategy.pipeline == 1, spec, "strategy.pipeline", number(strategy.pipeline), "use 1");
   need(strategy.tensor == 1, spec, "strategy.tensor", number(strategy.tensor), "use 1");
-  need(strategy.reduce.via == ReduceVia::kDirect, spec, "strategy.reduce.via", name_of(strategy.reduce.via),
-       "use direct");
-  need(strategy.reduce.order == ReduceOrder::kCanonical, spec, "strategy.reduce.order",
-       name_of(strategy.reduce.order), "use canonical");
+  need(strategy.reduce.via == ReduceVia::kDirect || strategy.reduce.via == ReduceVia::kNone, spec,
+       "strategy.reduce.via", name_of(strategy.reduce.via), "use direct");
   need_no_servers(spec);
 }
 

@@ -143,6 +143,11 @@ void check_guard(const JobSpec& spec) {
         "{}: train.guard.non_finite rewind needs checkpoints to go back to; write `every: 500` under "
         "checkpoint",
         spec.where("train.guard.non_finite"));
+  if (spec.train.guard.non_finite == NonFinitePolicy::kRewind && spec.strategy.reduce.via == ReduceVia::kNone)
+    throw UserError(
+        "{}: strategy.reduce.via none writes no checkpoint that a rewind could go back to; write "
+        "non_finite: stop under train.guard",
+        spec.where("strategy.reduce.via"));
   if (spec.train.optimizer.nesterov && spec.train.optimizer.momentum == 0)
     throw UserError("{}: train.optimizer.nesterov needs momentum; write momentum: 0.9",
                     spec.where("train.optimizer.nesterov"));

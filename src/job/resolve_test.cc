@@ -94,8 +94,8 @@ TEST(Resolve, MoreWorkersThanLeavesSaysHowManyThereAre) {
 
 TEST(Resolve, WhatThisVersionCannotRunSaysWhatCan) {
   EXPECT_EQ(error_of({"strategy.zero=1"}), "--set: strategy.zero 1 cannot be run by this version; use 0");
-  EXPECT_EQ(error_of({"strategy.reduce.order=fast"}),
-            "--set: strategy.reduce.order fast cannot be run by this version; use canonical");
+  EXPECT_EQ(error_of({"strategy.reduce.via=ring"}),
+            "--set: strategy.reduce.via ring cannot be run by this version; use direct");
 }
 
 }  // namespace

@@ -117,6 +117,7 @@ struct TrainSpec {
 struct ReduceSpec {
   ReduceVia via = ReduceVia::kDirect;
   ReduceOrder order = ReduceOrder::kCanonical;
+  std::optional<int64_t> bucket;  // bytes; unset: measured at the start
 };
 
 struct StrategySpec {

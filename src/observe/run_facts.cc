@@ -66,6 +66,7 @@ void add_settings(Facts& facts, const RunSummary& summary) {
   facts.text("batch", batch_text(summary));
   facts.amount("peak lr", summary.peak_lr, short_number(summary.peak_lr, 6));
   facts.text("workers", workers_text(summary));
+  if (summary.reduce_order != "canonical") facts.text("reduce order", summary.reduce_order);
 }
 
 void add_speed(Facts& facts, const RunSummary& summary) {

@@ -13,13 +13,22 @@ std::string data_line(const Data& data) {
   return line;
 }
 
+std::string reduce_line(const ReduceSpec& reduce, const BucketChoice& buckets) {
+  if (reduce.via == ReduceVia::kNone)
+    return "are not exchanged: every worker trains alone, to measure what communication costs";
+  std::string line = fmt::format("reduced in buckets: {}", buckets.text());
+  if (reduce.order == ReduceOrder::kFast)
+    line += "; in the fast order, so that the bits depend on the number of workers";
+  return line;
+}
+
 std::string course_line(const Schedule& schedule, LrDecay decay, int64_t steps) {
   return fmt::format("{} steps, {} of them warm-up, then {}", steps, schedule.warmup_steps(), name_of(decay));
 }
 
 }  // namespace
 
-std::vector<std::string> announcement(const JobParts& parts, const Group* group,
+std::vector<std::string> announcement(const JobParts& parts, const Group* group, const BucketChoice& buckets,
                                       const std::string& architecture, int64_t planned_bytes) {
   const JobSpec& spec = parts.spec;
   const ResolvedJob& job = parts.resolved;
@@ -37,7 +46,10 @@ std::vector<std::string> announcement(const JobParts& parts, const Group* group,
   line("peak lr", parts.schedule.reason());
   line("machine", fmt::format("{}, {} threads, {:.1f} MiB planned", architecture, job_threads(spec),
                               static_cast<double>(planned_bytes) / (1 << 20)));
-  if (group != nullptr) line("workers", group->split().text());
+  if (group != nullptr) {
+    line("workers", group->split().text());
+    line("gradients", reduce_line(spec.strategy.reduce, buckets));
+  }
   line("identity", parts.identity.sha256());
   line("output", spec.output);
   return lines;

@@ -51,6 +51,10 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   options.leaves = job.leaves;
   options.ema = spec.train.ema;
   options.workers = job_workers(spec);
+  const ReduceSpec& reduce = spec.strategy.reduce;
+  options.reduce.order = reduce.order == ReduceOrder::kFast ? SumOrder::kFast : SumOrder::kCanonical;
+  options.reduce.bucket_bytes = reduce.bucket.value_or(0);
+  options.reduce.exchange = reduce.via != ReduceVia::kNone;
   return options;
 }
 

@@ -118,7 +118,7 @@ void TrainRun::begin_as_leader() {
   if (checkpoint_folder(spec) != spec.output) output_lock_.emplace(spec.output);
   std::optional<int64_t> resumed;
   if (options_.fresh) checkpoints_->discard_all();
-  if (const auto restored = checkpoints_->restore(train_)) {
+  if (const auto restored = exchanges() ? checkpoints_->restore(train_) : std::nullopt) {
     adopt(*restored);
     ++state_.restarts;
     resumed = state_.step;
@@ -133,7 +133,7 @@ void TrainRun::begin_as_leader() {
                                                 .out = options_.out,
                                                 .out_descriptor = options_.out_descriptor});
   for (const std::string& line :
-       announcement(parts_, workers_.group(), backend_->architecture(), planned_bytes()))
+       announcement(parts_, workers_.group(), train_.buckets(), backend_->architecture(), planned_bytes()))
     say(line);
   if (resumed) say(fmt::format("resuming after step {} from {}", *resumed, checkpoint_folder(spec)));
 }
@@ -162,7 +162,7 @@ void TrainRun::loop() {
     if (checkpoints_->last_step() != state_.step) save(false);
   }
   workers_.agree(0, "the last evaluation");
-  workers_.require_same("set of final weights", train_.weights_sha256());
+  if (exchanges()) workers_.require_same("set of final weights", train_.weights_sha256());
   end("done", "", kDone);
 }
 
@@ -292,6 +292,7 @@ void TrainRun::evaluate() {
 }
 
 void TrainRun::save(bool best) {
+  if (!exchanges()) return;
   state_.guard = guard_.state();
   state_.held_out = held_out_.state();
   state_.loss = last_loss_;
@@ -331,6 +332,8 @@ RunSummary TrainRun::summarise() {
   summary.peak_lr = parts_.schedule.peak();
   summary.workers = workers_.count();
   summary.threads_per_worker = job_threads(parts_.spec);
+  summary.reduce_order = exchanges() ? std::string(name_of(parts_.spec.strategy.reduce.order)) : "none";
+  summary.bucket_bytes = train_.buckets().bytes;
   summary.time_to_first_step_s = first_step_seconds_;
   summary.peak_memory_bytes = peak_memory_bytes();
   summary.planned_memory_bytes = planned_bytes();

@@ -68,6 +68,8 @@ class TrainRun {
   }
   void end(std::string status, std::string reason, int64_t exit_code);
   RunSummary summarise();
+  // False where the workers only measure what their communication costs.
+  bool exchanges() const { return parts_.options.reduce.exchange; }
   int64_t tokens_per_step() const { return parts_.model.tokens * parts_.resolved.microbatches; }
   int64_t planned_bytes() const { return train_.planned_bytes() + held_out_.planned_bytes(); }
 

@@ -52,8 +52,7 @@ void Executable::resolve() {
   for (size_t n = 0; n < plan_.steps.size(); ++n) {
     if (plan_.kernels[n] == nullptr) continue;
     const Node& node = graph().nodes()[n];
-    Step step{plan_.kernels[n].get(),  {},           {}, address(plan_.steps[n].workspace),
-              static_cast<int32_t>(n), steps_.size()};
+    Step step{plan_.kernels[n].get(), {}, {}, address(plan_.steps[n].workspace), static_cast<int32_t>(n), 0};
     for (const Value value : node.inputs) step.inputs.push_back(address_of(value));
     for (const Value value : node.outputs) step.outputs.push_back(address_of(value));
     const Cost cost = cost_of(graph(), node);
@@ -62,7 +61,18 @@ void Executable::resolve() {
                           0, cost.flops, cost.bytes});
     steps_.push_back(std::move(step));
   }
+  place_marks();
   resolved_ = true;
+}
+
+// The step of a mark may be a view, which nobody runs: what was final after it is final after the step
+// before.
+void Executable::place_marks() {
+  size_t at = 0;
+  for (const RegionMark& mark : plan_.region_marks) {
+    while (at < steps_.size() && steps_[at].node <= mark.step) ++at;
+    if (at > 0) steps_[at - 1].region_ready = mark.bytes;
+  }
 }
 
 void Executable::run_watched(const std::function<bool(const Node&)>& watch) {
@@ -74,28 +84,44 @@ void Executable::run_watched(const std::function<bool(const Node&)>& watch) {
   }
 }
 
-void Executable::run() {
-  if (!resolved_) resolve();
-  for (const Step& step : steps_) {
-    const KernelArgs args{step.inputs, step.outputs, step.workspace};
-    if (!profiling_) {
-      stream_->enqueue(*step.kernel, args);
-      continue;
-    }
-    const auto start = std::chrono::steady_clock::now();
-    stream_->enqueue(*step.kernel, args);
-    stream_->synchronize();
-    ProfileEntry& entry = profile_[step.profile_index];
-    entry.nanoseconds +=
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
-            .count();
-    ++entry.runs;
-  }
-  for (const ByteRange& gap : plan_.region_gaps)
+void Executable::launch(size_t index) {
+  const Step& step = steps_[index];
+  const KernelArgs args{step.inputs, step.outputs, step.workspace};
+  if (!profiling_) return stream_->enqueue(*step.kernel, args);
+  const auto start = std::chrono::steady_clock::now();
+  stream_->enqueue(*step.kernel, args);
+  stream_->synchronize();
+  ProfileEntry& entry = profile_[index];
+  entry.nanoseconds +=
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
+  ++entry.runs;
+}
+
+void Executable::clear_gaps(size_t& cleared, int64_t bytes) {
+  for (; cleared < plan_.region_gaps.size(); ++cleared) {
+    const ByteRange& gap = plan_.region_gaps[cleared];
+    if (gap.offset + gap.bytes > bytes) return;
     backend_.zero(static_cast<char*>(region_) + gap.offset, gap.bytes);
+  }
+}
+
+void Executable::run(const RegionReady& ready) {
+  if (!resolved_) resolve();
+  size_t cleared = 0;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    launch(i);
+    const int64_t final_bytes = steps_[i].region_ready;
+    if (final_bytes == 0) continue;
+    clear_gaps(cleared, final_bytes);
+    if (!ready) continue;
+    stream_->synchronize();
+    ready(final_bytes);
+  }
+  clear_gaps(cleared, plan_.memory.region_bytes);
   for (const PlanCopy& copy : plan_.copies)
     backend_.copy(address_of(copy.to), address_of(copy.from), graph().type(copy.from).bytes());
   stream_->synchronize();
+  if (ready) ready(plan_.memory.region_bytes);
 }
 
 }  // namespace lockstep

@@ -35,8 +35,10 @@ class Executable {
   void bind_region(void* data);
   // Where an output is after run(); valid until the next run().
   void* output(size_t index) const;
-  // Throws InternalError when an input is not bound.
-  void run();
+  // Throws InternalError when an input is not bound. While it runs, `ready` hears how many of the region's
+  // first bytes are final; after the last step all of them are.
+  using RegionReady = std::function<void(int64_t bytes)>;
+  void run(const RegionReady& ready = {});
 
   // Runs step by step; after each one calls watch(node), and stops when it says false.
   void run_watched(const std::function<bool(const Node&)>& watch);
@@ -50,6 +52,9 @@ class Executable {
  private:
   void resolve();
   void* address(const Location& location) const;
+  void place_marks();
+  void launch(size_t index);
+  void clear_gaps(size_t& cleared, int64_t bytes);
 
   struct Step {
     Kernel* kernel;
@@ -57,7 +62,7 @@ class Executable {
     std::vector<void*> outputs;
     void* workspace;
     int32_t node;
-    size_t profile_index;
+    int64_t region_ready;  // bytes of the region that are final after it, where that changes
   };
 
   Plan plan_;

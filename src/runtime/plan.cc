@@ -231,23 +231,64 @@ class Layout {
     add_region_gaps(plan, intervals);
   }
 
-  // Norms and updates run over the padding between entries, which must be zero: it is cleared after the last
-  // step, when only outputs are still alive.
-  void add_region_gaps(Plan& plan, std::vector<LiveInterval>& intervals) const {
-    std::vector<std::pair<int64_t, int64_t>> used;  // [begin, end)
-    for (const Region::Entry& entry : region_.entries)
-      used.emplace_back(entry.offset, entry.offset + graph_.type(graph_.find(entry.input)).bytes());
-    used.emplace_back(region_.bytes, region_.bytes);
-    std::sort(used.begin(), used.end());
-    int64_t end = 0;
-    for (const auto& [begin, stop] : used) {
-      if (begin > end) {
-        const int32_t last = std::max(0, end_step() - 1);
-        intervals.push_back({begin - end, last, last, MemoryCategory::kGradients, end});
-        plan.region_gaps.push_back({end, begin - end});
-      }
-      end = stop;
+  // From the front of the region on: the step after which everything up to here is final, and the padding
+  // behind it. Norms and updates run over the padding, which must be zero; it is cleared as soon as what lies
+  // before it is final, and from then on belongs to nobody.
+  void add_region_gaps(Plan& plan, std::vector<LiveInterval>& intervals) {
+    struct Part {
+      int64_t begin, end;
+      int32_t final_step;
+    };
+    const std::vector<int32_t> final_steps = last_touched(plan);
+    std::vector<Part> parts;
+    for (const Region::Entry& entry : region_.entries) {
+      const Value input = graph_.find(entry.input);
+      parts.push_back({entry.offset, entry.offset + graph_.type(input).bytes(),
+                       final_steps[static_cast<size_t>(input.id)]});
     }
+    parts.push_back({region_.bytes, region_.bytes, -1});
+    std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.begin < b.begin; });
+    int64_t end = 0;
+    int32_t reached = -1;
+    for (const Part& part : parts) {
+      if (part.begin > end) {
+        const int32_t last = std::max(0, end_step() - 1);
+        intervals.push_back(
+            {part.begin - end, std::min(reached + 1, last), last, MemoryCategory::kGradients, end});
+        plan.region_gaps.push_back({end, part.begin - end});
+      }
+      end = part.end;
+      mark(plan, reached, part.begin);
+      reached = std::max(reached, part.final_step);
+    }
+  }
+
+  // What is final before the first step or only after the last one needs no mark.
+  void mark(Plan& plan, int32_t step, int64_t bytes) const {
+    if (step < 0 || step >= end_step() || bytes == 0) return;
+    if (!plan.region_marks.empty() && plan.region_marks.back().step == step)
+      plan.region_marks.back().bytes = bytes;
+    else
+      plan.region_marks.push_back({step, bytes});
+  }
+
+  // Per buffer in the region, the last step that reads or writes it; end_step() where it is copied to after
+  // the last step.
+  std::vector<int32_t> last_touched(const Plan& plan) {
+    std::vector<int32_t> steps(parent_.size(), -1);
+    const auto touch = [&](Value value, int32_t n) {
+      int32_t& step = steps[static_cast<size_t>(root(value))];
+      step = std::max(step, n);
+    };
+    for (int32_t n = 0; n < end_step(); ++n) {
+      for (const Value input : node(n).inputs) touch(input, n);
+      for (const Value output : node(n).outputs) touch(output, n);
+    }
+    for (const PlanCopy& copy : plan.copies)
+      for (const Value value : {copy.from, copy.to}) touch(value, end_step());
+    // What no step writes may be lent to others up to the end.
+    std::replace(steps.begin(), steps.end(), -1, end_step());
+    return steps;
   }
 
   int32_t first_read(Value input) const {
@@ -319,7 +360,7 @@ class Layout {
 }  // namespace
 
 Plan make_plan(Graph graph, Backend& backend, const Region& region) {
-  Plan plan{std::move(graph), {}, {}, {}, {}, {}, {}};
+  Plan plan{std::move(graph), {}, {}, {}, {}, {}, {}, {}};
   for (size_t n = 0; n < plan.graph.nodes().size(); ++n) {
     const Node& node = plan.graph.nodes()[n];
     PlanStep step{static_cast<int32_t>(n), "view", {}, {}};

@@ -61,12 +61,20 @@ struct ByteRange {
   int64_t bytes;
 };
 
+// After this step nobody reads or writes the first bytes of the shared region any more: they hold what the
+// run leaves there.
+struct RegionMark {
+  int32_t step = 0;
+  int64_t bytes = 0;
+};
+
 struct Plan {
   Graph graph;
   std::vector<Location> locations;  // per value
   std::vector<PlanStep> steps;
   std::vector<PlanCopy> copies;        // updates that could not be written in place, done after the last step
-  std::vector<ByteRange> region_gaps;  // padding of the shared region, cleared after the last step
+  std::vector<ByteRange> region_gaps;  // padding of the shared region, by offset; cleared on the way
+  std::vector<RegionMark> region_marks;  // in the order of steps, with growing bytes
   MemoryReport memory;
   std::vector<std::unique_ptr<Kernel>> kernels;  // per step
 };

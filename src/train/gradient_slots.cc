@@ -44,8 +44,6 @@ GradientSlots::GradientSlots(Backend& backend, const FlatLayout& layout, const s
     : backend_(backend), tables_(tables) {
   for (int64_t slot = 0; slot < count; ++slot)
     slots_.push_back({allocate(layout.sums_numel() * kFloat), make_lists()});
-  if (count == 1) return;
-  add_ = std::make_unique<Executable>(make_plan(add_graph(layout.sums_numel()), backend), backend);
 }
 
 RowList GradientSlots::make_list(const RowTable& table, int64_t length) const {
@@ -62,6 +60,14 @@ void GradientSlots::reset_lists(int64_t slot) {
   GradientSlot& target = (*this)[slot];
   for (size_t i = 0; i < tables_.size(); ++i)
     if (target.tables[i].length != tables_[i].ids) target.tables[i] = make_list(tables_[i], tables_[i].ids);
+}
+
+void GradientSlots::make_empty(std::vector<std::vector<RowList>>& lists) {
+  for (auto& partial : lists)
+    for (RowList& list : partial) {
+      const std::vector<int32_t> none(static_cast<size_t>(list.length), -1);
+      backend_.upload(list.ids->data(), none.data(), list.ids->bytes());
+    }
 }
 
 RowList GradientSlots::merge(size_t table, RowList& a, RowList& b) {
@@ -97,11 +103,21 @@ void GradientSlots::add_lists(int64_t into, std::vector<RowList>& lists) {
   for (size_t i = 0; i < lists.size(); ++i) target.tables[i] = merge(i, target.tables[i], lists[i]);
 }
 
-void GradientSlots::add(int64_t into, int64_t from) {
-  add_->bind("into", (*this)[into].dense->data());
-  add_->bind("from", (*this)[from].dense->data());
-  add_->run();
-  add_lists(into, (*this)[from].tables);
+Executable& GradientSlots::adder(int64_t count) {
+  std::unique_ptr<Executable>& known = adders_[count];
+  if (!known) known = std::make_unique<Executable>(make_plan(add_graph(count), backend_), backend_);
+  return *known;
+}
+
+void GradientSlots::add_dense(int64_t into, int64_t from, Slice elements) {
+  if (elements.size() == 0) return;
+  const auto at = [&](int64_t slot) {
+    return static_cast<float*>((*this)[slot].dense->data()) + elements.begin;
+  };
+  Executable& add = adder(elements.size());
+  add.bind("into", at(into));
+  add.bind("from", at(from));
+  add.run();
 }
 
 int64_t GradientSlots::bytes() const {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/collective.h"
 #include "passes/row_gradients.h"
 #include "runtime/executable.h"
 #include "runtime/flat.h"
@@ -36,12 +37,14 @@ class GradientSlots {
   GradientSlot& operator[](int64_t slot) { return slots_[static_cast<size_t>(slot)]; }
   // Replaces the lists of a slot by empty buffers for the lists of one microbatch.
   void reset_lists(int64_t slot);
-  // into = into + from, element by element; lists are merged, a row that only one has passes through.
-  void add(int64_t into, int64_t from);
-  // Adds only the lists: into the slot, the lists of one more microbatch.
+  // into = into + from over some of the dense sums.
+  void add_dense(int64_t into, int64_t from, Slice elements);
+  // Merges lists into those of a slot; a row that only one has passes through.
   void add_lists(int64_t into, std::vector<RowList>& lists);
   // Empty lists for the rows of some microbatches, one per table.
   std::vector<RowList> make_lists(int64_t microbatches = 1) const;
+  // Leaves no row in them.
+  void make_empty(std::vector<std::vector<RowList>>& lists);
   // A list with the rows of both; those of `a` come first in a sum.
   RowList merge(size_t table, RowList& a, RowList& b);
   int64_t table_count() const { return static_cast<int64_t>(tables_.size()); }
@@ -50,11 +53,12 @@ class GradientSlots {
  private:
   RowList make_list(const RowTable& table, int64_t length) const;
   Executable& merger(size_t table, int64_t a, int64_t b);
+  Executable& adder(int64_t count);
 
   Backend& backend_;
   std::vector<RowTable> tables_;
   std::vector<GradientSlot> slots_;
-  std::unique_ptr<Executable> add_;  // null with one slot
+  std::map<int64_t, std::unique_ptr<Executable>> adders_;  // by the number of elements
   // Merging two lists of given lengths, per (table, length, length); one arena for all, of the largest.
   std::map<std::pair<size_t, std::pair<int64_t, int64_t>>, std::unique_ptr<Executable>> merges_;
   std::shared_ptr<Buffer> merge_arena_;

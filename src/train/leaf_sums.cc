@@ -1,11 +1,14 @@
 #include "train/leaf_sums.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/error.h"
 
 namespace lockstep {
 namespace {
+
+constexpr int64_t kFloat = sizeof(float);
 
 // Gradients that peers read in place.
 class SharedMemory : public Buffer {
@@ -18,13 +21,6 @@ class SharedMemory : public Buffer {
   SharedBuffer memory_;
 };
 
-LeafRange own_leaves(int64_t leaves, const Group* group) {
-  if (group == nullptr) return {0, leaves};
-  LOCKSTEP_CHECK(group->split().leaves() == leaves, "a group over {} leaves for {}", group->split().leaves(),
-                 leaves);
-  return group->split().range(group->rank());
-}
-
 GradientSlots::Allocate allocator(Backend& backend, Group* group) {
   if (group == nullptr) return [&backend](int64_t bytes) { return backend.allocate(bytes); };
   return [group](int64_t bytes) { return std::make_unique<SharedMemory>(*group, bytes); };
@@ -33,17 +29,22 @@ GradientSlots::Allocate allocator(Backend& backend, Group* group) {
 }  // namespace
 
 LeafSums::LeafSums(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
-                   int64_t leaves, int64_t microbatches_per_leaf, Group* group)
+                   const SumTree& tree, const ReduceOptions& options, Group* group)
     : backend_(backend),
       layout_(layout),
-      leaves_(leaves),
-      microbatches_per_leaf_(microbatches_per_leaf),
+      tree_(tree),
+      options_(options),
       group_(group),
-      own_(own_leaves(leaves, group)),
-      slots_(backend, layout, tables, stack_depth(own_, leaves), allocator(backend, group)),
-      stack_(leaves),
-      losses_(static_cast<size_t>(stack_depth(own_, leaves))),
-      counts_(losses_.size()) {}
+      slots_(backend, layout, tables, stack_depth(tree.own(), tree.leaves()), allocator(backend, group)),
+      stack_(tree.leaves()),
+      losses_(static_cast<size_t>(stack_depth(tree.own(), tree.leaves()))),
+      counts_(losses_.size()) {
+  const int64_t bytes = layout.sums_numel() * kFloat;
+  if (group == nullptr) return;
+  buckets_ = options.bucket_bytes > 0 || !options.exchange
+                 ? fixed_buckets(options.bucket_bytes > 0 ? options.bucket_bytes : bytes, bytes)
+                 : measure_buckets(*group, bytes, options.order);
+}
 
 void LeafSums::add(float loss, int64_t count, bool first) {
   const auto at = static_cast<size_t>(slot());
@@ -51,40 +52,85 @@ void LeafSums::add(float loss, int64_t count, bool first) {
   counts_[at] = first ? count : counts_[at] + count;
 }
 
-void LeafSums::merge(int64_t into, int64_t from) {
-  slots_.add(into, from);
-  losses_[static_cast<size_t>(into)] += losses_[static_cast<size_t>(from)];
-  counts_[static_cast<size_t>(into)] += counts_[static_cast<size_t>(from)];
+LeafRange LeafSums::next_leaf() const {
+  const auto done = stack_.subtrees().empty() ? tree_.own().begin : stack_.subtrees().back().end;
+  return {done, done + 1};
+}
+
+void LeafSums::ready(int64_t bytes) {
+  const int64_t all = layout_.sums_numel();
+  const int64_t bucket = buckets_.bytes / kFloat;
+  while (merged_ < all) {
+    const Slice next{merged_, std::min(merged_ + bucket, all)};
+    if (next.end * kFloat > bytes) return;
+    merge_bucket(next);
+    merged_ = next.end;
+    // The last one is not worth a hand-over: nothing is left to compute meanwhile.
+    if (merged_ == all)
+      last_bucket_ = next;
+    else if (options_.exchange) {
+      std::vector<void*> sums;
+      tickets_.push_back(group_->start_all_reduce(reduction_of(next, sums)));
+    }
+  }
+}
+
+// What pushing the last leaf will merge, for the elements that are final already.
+void LeafSums::merge_bucket(Slice bucket) {
+  LeafStack after = stack_;
+  after.push(next_leaf(), [&](int64_t into, int64_t from) { slots_.add_dense(into, from, bucket); });
+}
+
+Reduction LeafSums::reduction_of(Slice bucket, std::vector<void*>& sums) {
+  const size_t partials = tree_.partials(group_->rank()).size();
+  for (size_t slot = 0; slot < partials; ++slot)
+    sums.push_back(static_cast<float*>(slots_[static_cast<int64_t>(slot)].dense->data()) + bucket.begin);
+  return {.type = SumType::kF32,
+          .count = bucket.size(),
+          .partials = sums,
+          .order = tree_.order(),
+          .label = fmt::format("gradients, bucket {} of {}", bucket.begin * kFloat / buckets_.bytes + 1,
+                               buckets_.count())};
 }
 
 void LeafSums::push() {
-  const auto done = stack_.subtrees().empty() ? own_.begin : stack_.subtrees().back().end;
-  stack_.push({done, done + 1}, [this](int64_t into, int64_t from) { merge(into, from); });
+  const LeafRange leaf = next_leaf();
+  const Slice rest{group_ != nullptr && completes(leaf) ? merged_ : 0, layout_.sums_numel()};
+  stack_.push(leaf, [&](int64_t into, int64_t from) {
+    slots_.add_dense(into, from, rest);
+    slots_.add_lists(into, slots_[from].tables);
+    losses_[static_cast<size_t>(into)] += losses_[static_cast<size_t>(from)];
+    counts_[static_cast<size_t>(into)] += counts_[static_cast<size_t>(from)];
+  });
 }
 
 SumTotals LeafSums::finish() {
   if (group_ != nullptr) {
     const auto start = std::chrono::steady_clock::now();
-    reduce();
+    if (options_.exchange) reduce_rest();
     if (slots_.table_count() > 0) reduce_lists();
     comm_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   stack_.clear();
+  merged_ = 0;
   return {losses_[0], counts_[0]};
 }
 
-void LeafSums::reduce() {
+void LeafSums::reduce_rest() {
+  LOCKSTEP_CHECK(merged_ == layout_.sums_numel(), "{} of {} gradients are ready", merged_,
+                 layout_.sums_numel());
   std::vector<void*> sums, losses, counts;
+  if (last_bucket_.size() > 0) group_->all_reduce(reduction_of(last_bucket_, sums));
+  for (const Group::Ticket& ticket : tickets_) group_->wait(ticket);
+  tickets_.clear();
   for (int64_t slot = 0; slot < stack_.next_slot(); ++slot) {
-    sums.push_back(slots_[slot].dense->data());
     losses.push_back(&losses_[static_cast<size_t>(slot)]);
     counts.push_back(&counts_[static_cast<size_t>(slot)]);
   }
-  if (layout_.sums_numel() > 0)
-    group_->all_reduce(
-        {.type = SumType::kF32, .count = layout_.sums_numel(), .partials = sums, .label = "gradients"});
-  group_->all_reduce({.type = SumType::kF32, .count = 1, .partials = losses, .label = "loss"});
-  group_->all_reduce({.type = SumType::kI64, .count = 1, .partials = counts, .label = "count"});
+  group_->all_reduce(
+      {.type = SumType::kF32, .count = 1, .partials = losses, .order = tree_.order(), .label = "loss"});
+  group_->all_reduce(
+      {.type = SumType::kI64, .count = 1, .partials = counts, .order = tree_.order(), .label = "count"});
 }
 
 // The lists of every partial sum of a rank, per partial sum and table: its own, or received from it.
@@ -92,7 +138,7 @@ std::vector<std::vector<RowList>> LeafSums::exchange_lists(int rank) {
   const bool mine = rank == group_->rank();
   std::vector<std::vector<RowList>> lists;
   std::vector<std::byte> packed;
-  const std::vector<LeafRange>& partials = group_->split().partials(rank);
+  const std::vector<SumTree::Partial> partials = tree_.partials(rank);
   const auto for_each_buffer = [&](const auto& visit) {
     for (auto& partial : lists)
       for (RowList& list : partial)
@@ -103,7 +149,11 @@ std::vector<std::vector<RowList>> LeafSums::exchange_lists(int rank) {
     if (mine)
       lists.push_back(std::move(slots_[static_cast<int64_t>(p)].tables));
     else
-      lists.push_back(slots_.make_lists(partials[p].size() * microbatches_per_leaf_));
+      lists.push_back(slots_.make_lists(partials[p].microbatches));
+  }
+  if (!options_.exchange) {
+    if (!mine) slots_.make_empty(lists);
+    return lists;
   }
   for_each_buffer([&](Buffer& buffer) { bytes += buffer.bytes(); });
   packed.resize(static_cast<size_t>(bytes));
@@ -125,7 +175,7 @@ std::vector<std::vector<RowList>> LeafSums::exchange_lists(int rank) {
 
 void LeafSums::reduce_lists() {
   std::vector<std::vector<RowList>> stacked;
-  LeafStack stack(leaves_);
+  LeafStack stack(tree_.leaves());
   const auto merge_tables = [&](int64_t into, int64_t from) {
     for (int64_t table = 0; table < slots_.table_count(); ++table) {
       const auto t = static_cast<size_t>(table);
@@ -138,7 +188,7 @@ void LeafSums::reduce_lists() {
     std::vector<std::vector<RowList>> lists = exchange_lists(rank);
     for (size_t p = 0; p < lists.size(); ++p) {
       stacked.push_back(std::move(lists[p]));
-      stack.push(group_->split().partials(rank)[p], merge_tables);
+      stack.push(tree_.partials(rank)[p].leaves, merge_tables);
     }
   }
   slots_[0].tables = std::move(stacked[0]);

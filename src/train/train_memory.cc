@@ -21,6 +21,7 @@ int64_t list_bytes(const RowTable& table) { return table.ids * (kId + table.tabl
 
 // The most partial sums that a worker holds at once.
 int64_t slot_count(const TrainOptions& options) {
+  if (options.reduce.order == SumOrder::kFast) return 1;
   if (options.workers == 1) return stack_depth({0, options.leaves}, options.leaves);
   const LeafSplit split = LeafSplit::search(options.leaves, static_cast<int>(options.workers));
   int64_t most = 0;

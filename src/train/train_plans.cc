@@ -27,7 +27,7 @@ void plan_backward(TrainPlans& plans, const Model& model, Backend& backend, cons
                    PassOptions passes) {
   const Region region = gradient_region(plans.layout);
   plans.backward = compile_plan(model.graph, backend, passes, region);
-  if (options.microbatches == options.leaves) return;
+  if (!options.accumulates()) return;
   passes.accumulate_gradients = true;
   plans.backward_accumulate = compile_plan(model.graph, backend, passes, region);
 }

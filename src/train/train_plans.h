@@ -13,6 +13,7 @@
 #include "runtime/compile.h"
 #include "runtime/flat.h"
 #include "train/optimizer.h"
+#include "train/reduce_options.h"
 
 namespace lockstep {
 
@@ -24,6 +25,12 @@ struct TrainOptions {
   int64_t leaves = 1;        // V, divides M
   double ema = 0;            // decay of the moving average of the weights; 0: none is kept
   int64_t workers = 1;       // that share the leaves; changes no bit
+  ReduceOptions reduce = {};
+
+  // Whether a sum that a worker holds takes several microbatches.
+  bool accumulates() const {
+    return reduce.order == SumOrder::kFast ? microbatches > workers : microbatches > leaves;
+  }
 };
 
 struct TrainPlans {

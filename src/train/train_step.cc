@@ -30,8 +30,9 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
       tables_(plans.tables),
       state_(backend, layout_, tables_, options.optimizer, options.ema > 0) {
   make_executables(plans);
-  sums_ = std::make_unique<LeafSums>(backend_, layout_, tables_, options_.leaves,
-                                     options_.microbatches / options_.leaves, group);
+  sums_ = std::make_unique<LeafSums>(
+      backend_, layout_, tables_,
+      SumTree(options_.leaves, options_.microbatches, options_.reduce.order, group), options_.reduce, group);
   if (backward_accumulate_) lists_ = sums_->slots().make_lists();
   allocate_inputs();
   bind_all();
@@ -114,13 +115,22 @@ void TrainStep::bind_gradients(Executable& executable, GradientSlot& slot, std::
   }
 }
 
-void TrainStep::run_backward(int64_t slot, bool accumulate) {
+void TrainStep::run_backward(int64_t microbatch) {
+  const bool first = sums_->tree().begins_leaf(microbatch);
+  const int64_t slot = sums_->slot();
   GradientSlot& target = sums_->slots()[slot];
-  Executable& executable = accumulate ? *backward_accumulate_ : *backward_;
-  if (!accumulate) sums_->slots().reset_lists(slot);
-  bind_gradients(executable, target, accumulate ? lists_ : target.tables);
-  executable.run();
-  if (accumulate) sums_->slots().add_lists(slot, lists_);
+  Executable& executable = first ? *backward_ : *backward_accumulate_;
+  if (first) sums_->slots().reset_lists(slot);
+  bind_gradients(executable, target, first ? target.tables : lists_);
+  Executable::RegionReady ready;
+  if (sums_->wants_ready(microbatch)) ready = [this](int64_t bytes) { sums_->ready(bytes); };
+  executable.run(ready);
+  if (!first) sums_->slots().add_lists(slot, lists_);
+  float loss = 0;
+  int64_t count = 0;
+  backend_.download(&loss, executable.output(0), sizeof loss);
+  backend_.download(&count, executable.output(1), sizeof count);
+  sums_->add(loss, count, first);
 }
 
 void TrainStep::set_step(int64_t step) { backend_.upload(addresses_.at("step"), &step, sizeof step); }
@@ -154,21 +164,13 @@ StepResult TrainStep::accumulate(const Loader& load, int64_t step) {
   set_step(steps_applied_ + 1);
   if (step == 0) step = steps_applied_ + 1;
 
-  const int64_t per_leaf = options_.microbatches / options_.leaves;
-  const LeafRange own = sums_->own();
-  for (int64_t m = own.begin * per_leaf; m < own.end * per_leaf; ++m) {
+  const SumTree& tree = sums_->tree();
+  for (int64_t m = tree.first_microbatch(); m < tree.end_microbatch(); ++m) {
     if (load) load(m);
     set_random(m, step);
     if (catch_up_) catch_up_->run();
-    const bool first = m % per_leaf == 0;
-    run_backward(sums_->slot(), !first);
-    float loss = 0;
-    int64_t count = 0;
-    const Executable& executable = first ? *backward_ : *backward_accumulate_;
-    backend_.download(&loss, executable.output(0), sizeof loss);
-    backend_.download(&count, executable.output(1), sizeof count);
-    sums_->add(loss, count, first);
-    if ((m + 1) % per_leaf == 0) sums_->push();
+    run_backward(m);
+    if (tree.ends_leaf(m)) sums_->push();
   }
   const SumTotals totals = sums_->finish();
   StepResult result;

@@ -71,9 +71,11 @@ class TrainStep {
   Executable& backward() { return *backward_; }
   Executable& update() { return *update_; }
   int64_t param_count() const;
-  // From the model's graph to all plans.
   // Spent waiting for other workers so far.
   double comm_seconds() const { return sums_->comm_seconds(); }
+  // In which gradients are reduced; none without peers.
+  const BucketChoice& buckets() const { return sums_->buckets(); }
+  // From the model's graph to all plans.
   double compile_milliseconds() const { return compile_milliseconds_; }
   // Bytes of parameters, gradients, optimizer state, inputs, the arena and what kernels hold: the planned
   // use.
@@ -85,8 +87,8 @@ class TrainStep {
   void bind_all();
   void set_step(int64_t step);
   void set_random(int64_t microbatch, int64_t step);
-  // Runs one microbatch's backward into a slot: written, or added to what the slot holds.
-  void run_backward(int64_t slot, bool accumulate);
+  // Runs one microbatch's backward into the slot at hand: written, or added to what it holds.
+  void run_backward(int64_t microbatch);
   void bind_root(Executable& executable);
   std::vector<Executable*> executables() const;
   void bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists);

@@ -13,6 +13,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kMicrobatches = 8;
+constexpr int64_t kSmallBucket = 4096;
 
 struct Outcome {
   std::string hash;
@@ -33,14 +34,21 @@ Outcome run(const Model& model, TrainOptions options, Group* group) {
   return {train.weights_sha256(), result.loss, result.grad_norm};
 }
 
+std::vector<Outcome> run_all(const Model& model, const TrainOptions& options, const LeafSplit& split) {
+  std::vector<Outcome> all(static_cast<size_t>(split.ranks()));
+  testing::on_threads(
+      split, [&](Group& group) { all[static_cast<size_t>(group.rank())] = run(model, options, &group); });
+  return all;
+}
+
 void expect_equal_bits(const Model& model, const TrainOptions& options) {
   const Outcome one = run(model, options, nullptr);
   for (int ranks = 2; ranks <= options.leaves; ++ranks) {
     const LeafSplit split = LeafSplit::search(options.leaves, ranks);
-    std::vector<Outcome> all(static_cast<size_t>(ranks));
-    testing::on_threads(
-        split, [&](Group& group) { all[static_cast<size_t>(group.rank())] = run(model, options, &group); });
-    for (const Outcome& outcome : all) EXPECT_EQ(outcome, one) << split.text();
+    // Every other time in many small buckets.
+    TrainOptions sliced = options;
+    sliced.reduce.bucket_bytes = ranks % 2 == 0 ? kSmallBucket : 0;
+    for (const Outcome& outcome : run_all(model, sliced, split)) EXPECT_EQ(outcome, one) << split.text();
   }
 }
 
@@ -76,6 +84,43 @@ TEST(Workers, TablesAreTheSame) {
 
 TEST(Workers, RunningStatisticsAreTheSame) {
   expect_equal_bits(build_resnet({18, 4, 32, 5, 2}), with_leaves(4));
+}
+
+// Workers of equal shares whose leaves are single microbatches add in the same order as the tree.
+TEST(Workers, TheFastOrderIsTheTreeOverTheWorkers) {
+  const Model model = build_gpt({1, 24, 2, 31, 2, 9, 0.0});
+  TrainOptions options = with_leaves(8);
+  const Outcome one = run(model, options, nullptr);
+  options.reduce.order = SumOrder::kFast;
+  for (const int ranks : {2, 3, 8}) {
+    const LeafSplit split = LeafSplit::search(options.leaves, ranks);
+    const std::vector<Outcome> all = run_all(model, options, split);
+    for (const Outcome& outcome : all) EXPECT_EQ(outcome, all[0]);
+    EXPECT_NEAR(all[0].loss, one.loss, 1e-5);
+    EXPECT_EQ(all[0].hash == one.hash, ranks == 8) << split.text();
+  }
+}
+
+TEST(Workers, TheFastOrderMergesRows) {
+  const Model model = build_tabular({2, 400, 8, 3, {9}, {7}, 6});
+  TrainOptions options = with_leaves(8);
+  const Outcome one = run(model, options, nullptr);
+  options.reduce.order = SumOrder::kFast;
+  for (const int ranks : {1, 3, 8}) {
+    const std::vector<Outcome> all = run_all(model, options, LeafSplit::search(options.leaves, ranks));
+    for (const Outcome& outcome : all) EXPECT_EQ(outcome, all[0]);
+    EXPECT_NEAR(all[0].loss, one.loss, 1e-5);
+  }
+}
+
+TEST(Workers, WithoutExchangeEveryWorkerTrainsAlone) {
+  TrainOptions options = with_leaves(8);
+  options.reduce.exchange = false;
+  for (const Model& model :
+       {build_gpt({1, 24, 2, 31, 2, 9, 0.0}), build_tabular({2, 400, 8, 3, {9}, {7}, 6})}) {
+    const std::vector<Outcome> all = run_all(model, options, LeafSplit::search(options.leaves, 3));
+    EXPECT_NE(all[0].hash, all[1].hash);
+  }
 }
 
 }  // namespace

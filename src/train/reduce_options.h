@@ -1,0 +1,17 @@
+// How the sums of several workers meet.
+#pragma once
+#include <cstdint>
+
+#include "comm/sum_type.h"
+
+namespace lockstep {
+
+struct ReduceOptions {
+  SumOrder order = SumOrder::kCanonical;
+  int64_t bucket_bytes = 0;  // 0: measured on the group
+  // False: nothing is sent, and every worker goes on with what it has. Only good for measuring what
+  // communication costs.
+  bool exchange = true;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+// SumTree: which microbatches of a step are whose, and the tree that their sums make.
+//
+// canonical: V leaves of M/V microbatches each. A worker owns a contiguous range of them and has one partial
+// sum per maximal aligned subtree of its range (comm/leaf_split.h); the bits do not depend on who owns what.
+// fast: the workers themselves are the leaves. Each adds up the same microbatches into a single sum, so that
+// less is held and sent, and the bits depend on how many they are.
+#pragma once
+#include <vector>
+
+#include "comm/group.h"
+
+namespace lockstep {
+
+class SumTree {
+ public:
+  // Without a group one worker owns everything.
+  SumTree(int64_t leaves, int64_t microbatches, SumOrder order, const Group* group);
+
+  SumOrder order() const { return order_; }
+  int64_t leaves() const { return leaves_; }
+  // Of this worker. Microbatches are counted over the whole step.
+  LeafRange own() const { return own_; }
+  int64_t first_microbatch() const { return first_; }
+  int64_t end_microbatch() const { return first_ + own_.size() * per_leaf_; }
+  bool begins_leaf(int64_t microbatch) const { return (microbatch - first_) % per_leaf_ == 0; }
+  bool ends_leaf(int64_t microbatch) const { return (microbatch - first_ + 1) % per_leaf_ == 0; }
+  bool is_last(int64_t microbatch) const { return microbatch + 1 == end_microbatch(); }
+
+  struct Partial {
+    LeafRange leaves;
+    int64_t microbatches = 0;
+  };
+  // What a worker is left with, in the order of leaves.
+  std::vector<Partial> partials(int rank) const;
+
+ private:
+  SumOrder order_;
+  const Group* group_;
+  int64_t microbatches_per_leaf_;  // of the canonical tree
+  int64_t leaves_;
+  LeafRange own_;
+  int64_t first_ = 0;
+  int64_t per_leaf_ = 1;
+};
+
+}  // namespace lockstep
