@@ -47,45 +47,52 @@ bool in_set(const std::filesystem::path& path, std::string_view name, int signal
   return false;
 }
 
+std::vector<std::string> with_program(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), LOCKSTEP_PROGRAM);
+  return arguments;
+}
+
 }  // namespace
 
 LockstepProcess::LockstepProcess(const std::vector<std::string>& arguments, std::string log,
                                  std::optional<uint64_t> file_limit)
+    : ChildProcess(with_program(arguments), std::move(log), file_limit) {}
+
+ChildProcess::ChildProcess(std::vector<std::string> command, std::string log,
+                           std::optional<uint64_t> file_limit)
     : log_(std::move(log)) {
-  std::vector<std::string> all = {LOCKSTEP_PROGRAM};
-  all.insert(all.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
-  for (std::string& argument : all) pointers.push_back(argument.data());
+  for (std::string& argument : command) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   const std::string out = log_ + ".out", err = log_ + ".err";
   pid_ = ::fork();
   if (pid_ == 0) become(pointers.data(), out.c_str(), err.c_str(), file_limit);
-  if (pid_ < 0) throw InternalError("cannot start {}: errno {}", all[0], errno);
+  if (pid_ < 0) throw InternalError("cannot start {}: errno {}", command[0], errno);
   pidfd_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
 }
 
-LockstepProcess::~LockstepProcess() {
+ChildProcess::~ChildProcess() {
   if (pid_ < 0) return;
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
 }
 
-void LockstepProcess::send(int signal) const {
+void ChildProcess::send(int signal) const {
   if (pid_ > 0) ::kill(pid_, signal);
 }
 
-bool LockstepProcess::pending(int signal) const {
+bool ChildProcess::pending(int signal) const {
   return in_set(fmt::format("/proc/{}/status", pid_), "ShdPnd:", signal);
 }
 
-int64_t LockstepProcess::threads_open_to(int signal) const {
+int64_t ChildProcess::threads_open_to(int signal) const {
   const std::filesystem::directory_iterator threads(fmt::format("/proc/{}/task", pid_));
   return std::count_if(begin(threads), end(threads), [&](const auto& thread) {
     return !in_set(thread.path() / "status", "SigBlk:", signal);
   });
 }
 
-Ended LockstepProcess::wait() {
+Ended ChildProcess::wait() {
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0)
     if (errno != EINTR) throw InternalError("cannot wait for process {}: errno {}", pid_, errno);

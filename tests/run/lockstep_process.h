@@ -1,5 +1,5 @@
-// The program itself as a child process: started with arguments, signalled, waited for. A child cannot
-// outlive the test: it is killed with the object, with the test's process, and by its own alarm.
+// A program, or Lockstep itself, as a child process: started with arguments, signalled, waited for. A child
+// cannot outlive the test: it is killed with the object, with the test's process, and by its own alarm.
 #pragma once
 #include <sys/types.h>
 
@@ -19,16 +19,17 @@ struct Ended {
   std::string out, err;
 };
 
-class LockstepProcess {
+class ChildProcess {
  public:
-  // What it writes goes to <log>.out and <log>.err. It may write files of at most so many bytes: what a full
-  // disk does.
-  LockstepProcess(const std::vector<std::string>& arguments, std::string log,
-                  std::optional<uint64_t> file_limit = std::nullopt);
-  ~LockstepProcess();
-  LockstepProcess(const LockstepProcess&) = delete;
-  LockstepProcess& operator=(const LockstepProcess&) = delete;
+  // The program's path and its arguments. What it writes goes to <log>.out and <log>.err. It may write files
+  // of at most so many bytes: what a full disk does.
+  ChildProcess(std::vector<std::string> command, std::string log,
+               std::optional<uint64_t> file_limit = std::nullopt);
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
 
+  pid_t pid() const { return pid_; }
   void send(int signal) const;
   // Readable once the process has ended, for poll(2).
   int descriptor() const { return pidfd_.number(); }
@@ -42,6 +43,12 @@ class LockstepProcess {
   std::string log_;
   pid_t pid_ = -1;
   FileDescriptor pidfd_;
+};
+
+class LockstepProcess : public ChildProcess {
+ public:
+  LockstepProcess(const std::vector<std::string>& arguments, std::string log,
+                  std::optional<uint64_t> file_limit = std::nullopt);
 };
 
 }  // namespace lockstep
