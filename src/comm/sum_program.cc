@@ -21,23 +21,29 @@ struct Node {
   int64_t right = -1;
 };
 
-// The expression that the tree over all partial sums is; its last node is the root.
-std::vector<Node> expression(const LeafSplit& split) {
-  std::vector<Node> nodes(static_cast<size_t>(split.total_partials()));
+// The expression that the tree over all parts is; its last node is the root.
+std::vector<Node> expression(int64_t leaves, std::span<const LeafRange> parts) {
+  std::vector<Node> nodes(parts.size());
   std::vector<int64_t> slots;  // node held by each slot of the stack
-  LeafStack stack(split.leaves());
+  LeafStack stack(leaves);
   int64_t source = 0;
-  for (int rank = 0; rank < split.ranks(); ++rank)
-    for (const LeafRange& subtree : split.partials(rank)) {
-      slots.push_back(source++);
-      stack.push(subtree, [&](int64_t into, int64_t from) {
-        nodes.push_back({slots[static_cast<size_t>(into)], slots[static_cast<size_t>(from)]});
-        slots.pop_back();
-        slots.back() = static_cast<int64_t>(nodes.size()) - 1;
-      });
-    }
-  LOCKSTEP_CHECK(slots.size() == 1, "{} subtrees are left of {}", slots.size(), split.text());
+  for (const LeafRange& part : parts) {
+    slots.push_back(source++);
+    stack.push(part, [&](int64_t into, int64_t from) {
+      nodes.push_back({slots[static_cast<size_t>(into)], slots[static_cast<size_t>(from)]});
+      slots.pop_back();
+      slots.back() = static_cast<int64_t>(nodes.size()) - 1;
+    });
+  }
+  LOCKSTEP_CHECK(slots.size() == 1, "{} subtrees are left of {} parts", slots.size(), parts.size());
   return nodes;
+}
+
+std::vector<LeafRange> all_partials(const LeafSplit& split) {
+  std::vector<LeafRange> all;
+  for (int rank = 0; rank < split.ranks(); ++rank)
+    all.insert(all.end(), split.partials(rank).begin(), split.partials(rank).end());
+  return all;
 }
 
 // Blocks that a tree over 256 sources needs; they fit in the L1 cache.
@@ -56,9 +62,14 @@ T* as(std::byte* bytes) {
 
 }  // namespace
 
-SumProgram::SumProgram(const LeafSplit& split)
-    : sources_(split.total_partials()), widest_(split.max_partials()) {
-  const std::vector<Node> nodes = expression(split);
+SumProgram::SumProgram(const LeafSplit& split) : SumProgram(split.leaves(), all_partials(split)) {
+  split_ = split;
+  widest_ = split.max_partials();
+}
+
+SumProgram::SumProgram(int64_t leaves, std::span<const LeafRange> parts)
+    : sources_(static_cast<int64_t>(parts.size())), widest_(sources_) {
+  const std::vector<Node> nodes = expression(leaves, parts);
   const auto is_source = [&](int64_t node) { return nodes[static_cast<size_t>(node)].left < 0; };
 
   // Depth first: the scratch in use at any time is a stack, and its blocks are few enough for the L1 cache.

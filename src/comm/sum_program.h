@@ -5,6 +5,7 @@
 // element, so that neither the block's edges nor the instruction set can change a bit.
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,10 +16,14 @@ namespace lockstep {
 
 class SumProgram {
  public:
+  // The whole tree, from the partial sums of all ranks: in the order of ranks and, within a rank, of leaves.
   explicit SumProgram(const LeafSplit& split);
+  // One subtree, from sums over the parts of it, left to right.
+  SumProgram(int64_t leaves, std::span<const LeafRange> parts);
 
-  // Partial sums of all ranks, in the order of ranks and, within a rank, of leaves.
   int64_t sources() const { return sources_; }
+  // What it was made for, if for the whole tree.
+  const std::optional<LeafSplit>& split() const { return split_; }
   // The most partial sums that one rank has.
   int64_t widest() const { return widest_; }
 
@@ -37,6 +42,7 @@ class SumProgram {
   void run_step(const Step& step, const Block& block, std::byte* into) const;
   // The last step, written to all outputs at once. False where the outputs do not allow it.
   bool stream_root(const Block& block, std::span<std::byte* const> outputs, int64_t done) const;
+  std::optional<LeafSplit> split_;
   int64_t sources_;
   int64_t widest_;
   int64_t scratch_blocks_ = 0;

@@ -17,6 +17,7 @@ class Collectives {
   Collectives(const Members& members, const Watch& watch);
 
   void run(const Collective& collective, const SumProgram& program);
+  Stages& stages() { return stages_; }
 
  private:
   bool is_direct(const Collective& collective) const;

@@ -15,7 +15,6 @@
 
 #include "base/log.h"
 #include "comm/peer_error.h"
-#include "comm/shm/shm_transport.h"
 
 namespace lockstep::shm {
 namespace {
@@ -237,18 +236,18 @@ std::string random_meeting_name() {
   return fmt::format("{:016x}{:016x}", words[0], words[1]);
 }
 
-std::unique_ptr<Transport> join_processes(const std::string& name, int rank, int size,
-                                          const ShmOptions& options) {
+std::unique_ptr<ShmTransport> join_processes(const std::string& name, int rank, int size,
+                                             const ShmOptions& options) {
   const auto deadline = Clock::now() + options.meeting_deadline;
   auto own = Segment::create(size, options.arena_bytes);
-  Members members{rank, {}};
+  Members members{rank, options.first_rank, {}};
   members.all = rank == 0 ? Host(name, size).meet(own, deadline) : visit(name, rank, size, own, deadline);
   return std::make_unique<ShmTransport>(std::move(members), options.limits);
 }
 
-std::unique_ptr<Transport> ThreadMeeting::join(int rank, const ShmOptions& options) {
+std::unique_ptr<ShmTransport> ThreadMeeting::join(int rank, const ShmOptions& options) {
   auto own = Segment::create(static_cast<int>(segments_.size()), options.arena_bytes);
-  Members members{rank, {}};
+  Members members{rank, options.first_rank, {}};
   std::unique_lock lock(mutex_);
   segments_[static_cast<size_t>(rank)] = std::move(own);
   all_here_.notify_all();

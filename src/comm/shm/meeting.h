@@ -12,8 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/shm/members.h"
-#include "comm/transport.h"
+#include "comm/shm/shm_transport.h"
 
 namespace lockstep::shm {
 
@@ -21,19 +20,20 @@ struct ShmOptions {
   WaitLimits limits = {};
   std::chrono::milliseconds meeting_deadline{60000};
   int64_t arena_bytes = 0;  // most that can be allocated; 0: as much as the machine has
+  int first_rank = 0;       // see Members::first
 };
 
 // A name that no other group has.
 std::string random_meeting_name();
 // Joins as one process of `size`. PeerError when somebody does not come, or comes with another size.
-std::unique_ptr<Transport> join_processes(const std::string& name, int rank, int size,
-                                          const ShmOptions& options = {});
+std::unique_ptr<ShmTransport> join_processes(const std::string& name, int rank, int size,
+                                             const ShmOptions& options = {});
 
 class ThreadMeeting {
  public:
   explicit ThreadMeeting(int size) : segments_(static_cast<size_t>(size)) {}
   // To be called once by each thread.
-  std::unique_ptr<Transport> join(int rank, const ShmOptions& options = {});
+  std::unique_ptr<ShmTransport> join(int rank, const ShmOptions& options = {});
 
  private:
   std::mutex mutex_;

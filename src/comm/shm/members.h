@@ -15,9 +15,13 @@ struct Member {
 
 struct Members {
   int rank = 0;
+  // Where these are a host's share of a larger group: the number there of rank 0 here. Messages, verdicts and
+  // ledgers speak of ranks by their numbers in the larger group.
+  int first = 0;
   std::vector<Member> all;  // by rank, this one included
 
   int size() const { return static_cast<int>(all.size()); }
+  int number(int peer) const { return first + peer; }
   Segment& own() const { return *all[static_cast<size_t>(rank)].segment; }
   Segment& of(int peer) const { return *all[static_cast<size_t>(peer)].segment; }
 };

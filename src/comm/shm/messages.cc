@@ -35,12 +35,13 @@ std::unique_ptr<Message> Messages::start(CollectiveKind kind, int peer, std::byt
   return handle;
 }
 
-Collective Messages::describe(const State& state) {
+Collective Messages::describe(const State& state) const {
   Collective message;
   message.kind = state.kind;
   message.count = state.bytes;
   message.number = state.number;
-  message.label = fmt::format("{} rank {}", state.kind == CollectiveKind::kSend ? "to" : "from", state.peer);
+  message.label = fmt::format("{} rank {}", state.kind == CollectiveKind::kSend ? "to" : "from",
+                              members_.number(state.peer));
   return message;
 }
 
@@ -51,7 +52,7 @@ void Messages::wait(Message& message) {
   Ledger& ledger = members_.own().header().messages;
   const Collective description = describe(state);
   ledger.begin(description, LedgerState::kWaiting);
-  ledger.waits_for(description.number, state.peer);
+  ledger.waits_for(description.number, members_.number(state.peer));
   const auto ready = [&] {
     advance();
     return state.done();
@@ -105,10 +106,11 @@ void Messages::advance_receive(State& state) {
     const uint32_t posted = channel.posted.load(std::memory_order_acquire);
     if (channel.taken.load(std::memory_order_relaxed) == posted) return;
     if (channel.total != state.bytes)
-      throw PeerError(text_of(describe(state)), state.peer,
-                      fmt::format("rank {} sends {} bytes and rank {} expects {}", state.peer, channel.total,
-                                  members_.rank, state.bytes),
-                      "both must name the same size");
+      throw PeerError(
+          text_of(describe(state)), members_.number(state.peer),
+          fmt::format("rank {} sends {} bytes and rank {} expects {}", members_.number(state.peer),
+                      channel.total, members_.number(members_.rank), state.bytes),
+          "both must name the same size");
     std::memcpy(state.data + state.moved, theirs.at(channel.offset), static_cast<size_t>(channel.bytes));
     state.moved += channel.bytes;
     channel.taken.store(posted);

@@ -39,7 +39,7 @@ class Messages {
   void advance();
   void advance_send(State& state);
   void advance_receive(State& state);
-  static Collective describe(const State& state);
+  Collective describe(const State& state) const;
 
   using Queue = std::deque<std::shared_ptr<State>>;
   const Members& members_;

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "comm/call.h"
 #include "comm/ledger.h"
 
 namespace lockstep::shm {
@@ -32,19 +33,6 @@ class Fd {
 
  private:
   int fd_;
-};
-
-// What all ranks must agree on before they touch data.
-struct Call {
-  uint64_t number = 0;
-  uint32_t kind = 0;
-  uint32_t type = 0;
-  uint32_t order = 0;
-  uint32_t direct = 0;  // buffers are in the arenas, not in mailboxes
-  int64_t count = 0;
-  int64_t element = 0;
-  int64_t root = 0;
-  bool operator==(const Call&) const = default;
 };
 
 struct StageRecord {

@@ -1,4 +1,7 @@
 // Ranks on one host, each a process or a thread, joined by shared memory.
+//
+// They may be a host's share of a larger group (comm/wire): then its collectives go through meet(), which
+// shows the buffers of this host's ranks to each other and does nothing else.
 #pragma once
 #include "comm/shm/arena.h"
 #include "comm/shm/collectives.h"
@@ -25,6 +28,18 @@ class ShmTransport : public Transport {
   void fail(int culprit, std::string_view verdict) noexcept override;
   Ledger& ledger() override { return members_.own().header().collectives; }
   std::string last_did(int rank) const override { return watch_.last_did(rank); }
+
+  // Enters a stage of the collective, shows these buffers of the arena, and waits until all ranks have shown
+  // theirs, which may be read and written until the next meeting.
+  void meet(const Collective& collective, bool direct, std::span<std::byte* const> buffers) {
+    collectives_.stages().meet(collective, direct, buffers);
+  }
+  std::byte* buffer_of(int peer, int64_t index) { return collectives_.stages().buffer_of(peer, index); }
+  int64_t buffers_of(int peer) { return collectives_.stages().buffers_of(peer); }
+  // The larger group's ledger learns for whom this rank waits here; null: no longer.
+  void also_note(Ledger* ledger) { collectives_.stages().also_note(ledger); }
+  // Whether the peers can reach this memory.
+  bool holds(const std::byte* memory, int64_t bytes) const { return members_.own().holds(memory, bytes); }
 
  private:
   Members members_;

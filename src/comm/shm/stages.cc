@@ -3,29 +3,6 @@
 #include <algorithm>
 
 namespace lockstep::shm {
-namespace {
-
-Call call_of(const Collective& collective, bool direct) {
-  return {collective.number,
-          static_cast<uint32_t>(collective.kind),
-          static_cast<uint32_t>(collective.type),
-          static_cast<uint32_t>(collective.order),
-          direct ? 1U : 0U,
-          collective.count,
-          collective.element,
-          collective.root};
-}
-
-std::string text_of(const Call& call) {
-  return fmt::format(
-      "{} of {} {} ({} order, root {}, {})",
-      lockstep::text_of(static_cast<CollectiveKind>(call.kind), call.number, "", call.count * call.element),
-      call.count, name_of(static_cast<SumType>(call.type)),
-      call.order == static_cast<uint32_t>(SumOrder::kFast) ? "fast" : "canonical", call.root,
-      call.direct != 0 ? "shared buffers" : "mailboxes");
-}
-
-}  // namespace
 
 void Stages::meet(const Collective& collective, bool direct) { meet(collective, direct, {}); }
 
@@ -49,12 +26,17 @@ void Stages::meet(const Collective& collective, bool direct, std::span<std::byte
       return static_cast<int32_t>(theirs.load(std::memory_order_acquire) - stage) >= 0;
     };
     if (!ready()) {
-      own.header().collectives.waits_for(collective.number, peer);
+      note_wait(collective, members_.number(peer));
       watch_.until(ready, peer, [&] { return lockstep::text_of(collective); });
-      own.header().collectives.waits_for(collective.number, -1);
+      note_wait(collective, -1);
     }
     require_same(collective, record.call, peer);
   }
+}
+
+void Stages::note_wait(const Collective& collective, int number) {
+  members_.own().header().collectives.waits_for(collective.number, number);
+  if (also_ != nullptr) also_->waits_for(collective.number, number);
 }
 
 std::byte* Stages::buffer_of(int peer, int64_t index) const {
@@ -64,10 +46,7 @@ std::byte* Stages::buffer_of(int peer, int64_t index) const {
 void Stages::require_same(const Collective& collective, const Call& call, int peer) const {
   const Call& theirs = record_of(peer).call;
   if (theirs == call) return;
-  throw PeerError(
-      lockstep::text_of(collective), peer,
-      fmt::format("ranks {} and {} are not in the same operation", members_.rank, peer),
-      fmt::format("rank {} runs {}, rank {} runs {}", members_.rank, text_of(call), peer, text_of(theirs)));
+  throw different_calls(collective, members_.number(members_.rank), call, members_.number(peer), theirs);
 }
 
 }  // namespace lockstep::shm

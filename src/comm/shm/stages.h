@@ -28,15 +28,19 @@ class Stages {
   // A peer's buffer of this stage, as mapped here.
   std::byte* buffer_of(int peer, int64_t index) const;
   int64_t buffers_of(int peer) const { return record_of(peer).buffers; }
+  // Another ledger that is told for whom this rank waits, beside the one in its segment.
+  void also_note(Ledger* ledger) { also_ = ledger; }
 
  private:
   const StageRecord& record_of(int peer) const { return members_.of(peer).header().records[stage_ % 2]; }
+  void note_wait(const Collective& collective, int number);
   void require_same(const Collective& collective, const Call& call, int peer) const;
 
   const Members& members_;
   const Watch& watch_;
   uint32_t stage_ = 0;
   bool proposal_ = false;
+  Ledger* also_ = nullptr;
 };
 
 }  // namespace lockstep::shm

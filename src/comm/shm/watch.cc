@@ -19,6 +19,7 @@ namespace {
 constexpr int kSpins = 4000;
 constexpr int kCrowdedSpins = 20;
 constexpr int64_t kGlanceNs = 100'000'000;
+constexpr std::chrono::milliseconds kVerdictTime{2000};
 
 long futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* timeout) {
   return syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), operation, value, timeout, nullptr, 0);
@@ -66,26 +67,34 @@ bool Watch::is_dead(int rank) const {
 }
 
 std::string Watch::last_did(int rank) const {
-  return fmt::format("rank {} {}", rank, text_of(current(members_.of(rank)), steady_now_ns()));
+  return fmt::format("rank {} {}", members_.number(rank),
+                     text_of(current(members_.of(rank)), steady_now_ns()));
+}
+
+std::optional<int> Watch::next_in_chain(int rank) const {
+  const LedgerEntry entry = current(members_.of(rank));
+  const int next = entry.waiting_for - members_.first;
+  if (entry.state != LedgerState::kWaiting || entry.waiting_for < 0 || next == members_.rank) return {};
+  return next;
 }
 
 int Watch::end_of_chain(int rank) const {
   for (int hops = 0; hops < members_.size(); ++hops) {
-    const LedgerEntry entry = current(members_.of(rank));
-    const int next = entry.waiting_for;
-    if (entry.state != LedgerState::kWaiting || next < 0 || next >= members_.size() || next == members_.rank)
-      return rank;
-    rank = next;
+    const std::optional<int> next = next_in_chain(rank);
+    if (!next) break;
+    // A rank on another host: what that one does is not known here.
+    if (!is_here(*next)) return members_.number(*next);
+    rank = *next;
   }
-  return rank;
+  return members_.number(rank);
 }
 
 std::string Watch::chain_text(int rank) const {
   std::string text = last_did(rank);
-  const int last = end_of_chain(rank);
-  for (int hops = 0; rank != last && hops < members_.size(); ++hops) {
-    rank = current(members_.of(rank)).waiting_for;
-    if (rank < 0 || rank >= members_.size()) break;
+  for (int hops = 0; hops < members_.size(); ++hops) {
+    const std::optional<int> next = next_in_chain(rank);
+    if (!next || !is_here(*next)) break;
+    rank = *next;
     text += "; " + last_did(rank);
   }
   return text;
@@ -96,10 +105,10 @@ std::optional<PeerError> Watch::broken_group(const std::function<std::string()>&
     const SegmentHeader& header = members_.of(rank).header();
     if (condition(rank) == Condition::kFailed) return PeerError(operation(), header.culprit, header.verdict);
     if (rank != members_.rank && is_dead(rank))
-      return PeerError(
-          operation(), rank,
-          fmt::format("rank {} (pid {}) has died", rank, members_.all[static_cast<size_t>(rank)].pid),
-          "before that, " + last_did(rank));
+      return PeerError(operation(), members_.number(rank),
+                       fmt::format("rank {} (pid {}) has died", members_.number(rank),
+                                   members_.all[static_cast<size_t>(rank)].pid),
+                       "before that, " + last_did(rank));
   }
   return {};
 }
@@ -108,19 +117,23 @@ std::optional<PeerError> Watch::look_around(Waiting& waiting,
                                             const std::function<std::string()>& operation) const {
   if (auto broken = broken_group(operation)) return broken;
   const int peer = waiting.peer;
+  const int number = members_.number(peer);
   if (condition(peer) == Condition::kLeft)
-    return PeerError(operation(), peer, fmt::format("rank {} has left the group", peer),
+    return PeerError(operation(), number, fmt::format("rank {} has left the group", number),
                      "before that, " + last_did(peer));
   const auto waited = std::chrono::milliseconds((steady_now_ns() - waiting.start_ns) / 1'000'000);
   const auto seconds = static_cast<double>(waited.count()) / 1000;
-  if (waited >= limits_.deadline)
+  const int own = members_.number(members_.rank);
+  // One that waits for another host sees further than this one, and passes its verdict on.
+  const std::optional<int> next = next_in_chain(peer);
+  const auto patience = next && !is_here(*next) ? kVerdictTime : std::chrono::milliseconds(0);
+  if (waited >= limits_.deadline + patience)
     return PeerError(operation(), end_of_chain(peer),
-                     fmt::format("rank {} waited {:.1f} s for rank {}", members_.rank, seconds, peer),
+                     fmt::format("rank {} waited {:.1f} s for rank {}", own, seconds, number),
                      chain_text(peer));
   if (waited >= waiting.next_report) {
-    log_warn("rank {} has waited {:.1f} s in {} for rank {}: {}; giving up after {:.1f} s", members_.rank,
-             seconds, operation(), peer, chain_text(peer),
-             static_cast<double>(limits_.deadline.count()) / 1000);
+    log_warn("rank {} has waited {:.1f} s in {} for rank {}: {}; giving up after {:.1f} s", own, seconds,
+             operation(), number, chain_text(peer), static_cast<double>(limits_.deadline.count()) / 1000);
     waiting.next_report *= 2;
   }
   return {};

@@ -64,7 +64,11 @@ class Watch {
   std::optional<PeerError> broken_group(const std::function<std::string()>& operation) const;
   bool is_dead(int rank) const;
   Condition condition(int rank) const;
-  // From a rank along "waits for" to one that waits for nobody: the one that everybody waits for.
+  bool is_here(int rank) const { return rank >= 0 && rank < members_.size(); }
+  // For whom a rank waits, if for another than this one; maybe for one that is not here.
+  std::optional<int> next_in_chain(int rank) const;
+  // The number of the one that everybody waits for: from a rank along "waits for" to one that waits for
+  // nobody.
   int end_of_chain(int rank) const;
   // What every rank from `rank` to the end of the chain does.
   std::string chain_text(int rank) const;

@@ -1,0 +1,61 @@
+#include "comm/wire/shares.h"
+
+#include <algorithm>
+
+namespace lockstep::wire {
+namespace {
+
+// A chunk must be long enough that starting a message costs nothing beside it, and short enough that the
+// first is summed early and those under way to all hosts fit in the caches and sockets.
+constexpr int64_t kShortest = 64 << 10;  // bytes
+constexpr int64_t kInFlight = 1 << 20;   // bytes, to all other hosts together
+constexpr int64_t kChunksEach = 4;       // of an owner, at least, where they do not get too short
+constexpr int64_t kAlign = 1024;         // elements
+
+// Nobody sees who owns what in an all_reduce, so every host owns the same, however many ranks it has: then
+// no link carries more than another.
+std::vector<Slice> even_by_host(const HostMap& map, int64_t count) {
+  constexpr int64_t kBlock = 256;
+  std::vector<Slice> slices;
+  for (int rank = 0; rank < map.ranks(); ++rank) {
+    const int host = map.host_of(rank);
+    const Slice whole = slice_of(count, map.hosts(), host, kBlock);
+    const Slice part = slice_of(whole.size(), map.size(host), map.local_rank(rank), kBlock);
+    slices.push_back({whole.begin + part.begin, whole.begin + part.end});
+  }
+  return slices;
+}
+
+std::vector<Slice> even_by_rank(const HostMap& map, int64_t count) {
+  std::vector<Slice> slices;
+  for (int rank = 0; rank < map.ranks(); ++rank) slices.push_back(slice_of(count, map.ranks(), rank));
+  return slices;
+}
+
+}  // namespace
+
+Shares::Shares(const HostMap& map, const Collective& collective)
+    : map_(map),
+      slices_(collective.kind == CollectiveKind::kAllReduce ? even_by_host(map, collective.count)
+                                                            : even_by_rank(map, collective.count)) {
+  int64_t most = 0;
+  for (const Slice& slice : slices_) most = std::max(most, slice.size());
+  const int64_t longest = std::max(kShortest, kInFlight / std::max(1, map.hosts() - 1));
+  const int64_t bytes = std::clamp(most * collective.element / kChunksEach, kShortest, longest);
+  chunk_ = std::max<int64_t>(1, bytes / collective.element / kAlign) * kAlign;
+  chunks_ = (most + chunk_ - 1) / chunk_;
+}
+
+Slice Shares::chunk(int owner, int64_t index) const {
+  const Slice& slice = slices_[static_cast<size_t>(owner)];
+  if (index < 0) return {};
+  const auto edge = [&](int64_t at) { return std::min(slice.end, slice.begin + at * chunk_); };
+  return {edge(index), edge(index + 1)};
+}
+
+int Shares::carrier(int host, int owner, int64_t index) const {
+  if (map_.host_of(owner) == host) return owner;
+  return map_.first(host) + static_cast<int>((map_.local_rank(owner) + index) % map_.size(host));
+}
+
+}  // namespace lockstep::wire
