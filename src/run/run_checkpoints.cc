@@ -43,13 +43,6 @@ void read_back(const CheckpointReader& reader, const std::string& file, Backend&
   }
 }
 
-nlohmann::json to_json(const RunState& state, int64_t steps_applied) {
-  return {{"step", state.step},        {"steps_applied", steps_applied},
-          {"skipped", state.skipped},  {"restarts", state.restarts},
-          {"loss", state.loss},        {"guard", state.guard},
-          {"held_out", state.held_out}};
-}
-
 }  // namespace
 
 RunCheckpoints::RunCheckpoints(const std::string& folder, int64_t keep, Identity identity,
@@ -61,12 +54,7 @@ RunCheckpoints::RunCheckpoints(const std::string& folder, int64_t keep, Identity
   if (const auto latest = latest_checkpoint(folder)) last_step_ = latest->step;
 }
 
-RunCheckpoints::RunCheckpoints(const std::string& folder, Identity identity)
-    : folder_(folder), identity_(std::move(identity)) {}
-
-void RunCheckpoints::finish() {
-  if (writer_) writer_->finish();
-}
+void RunCheckpoints::finish() { writer_->finish(); }
 
 void RunCheckpoints::save(TrainStep& train, const RunState& state, bool best) {
   const TrainState& tensors = train.state();
@@ -106,13 +94,9 @@ std::optional<RunState> RunCheckpoints::restore(TrainStep& train) {
   return load(train, latest->path);
 }
 
-RunState RunCheckpoints::restore(TrainStep& train, int64_t step) const {
-  return load(train, checkpoint_path(folder_, step));
-}
-
 RunState RunCheckpoints::rewind(TrainStep& train, int64_t step) {
   writer_->finish();
-  RunState state = restore(train, step);
+  RunState state = load(train, checkpoint_path(folder_, step));
   writer_->idle_writer().discard_after(step);
   last_step_ = step;
   return state;
@@ -127,13 +111,8 @@ RunState RunCheckpoints::load(TrainStep& train, const std::string& path) const {
   read_back(reader, kAverageFile, train.backend(), tensors.averages());
   const nlohmann::json& state = reader.state();
   try {
-    train.restored(state.at("steps_applied").get<int64_t>());
-    return RunState{.step = state.at("step").get<int64_t>(),
-                    .skipped = state.at("skipped").get<int64_t>(),
-                    .restarts = state.at("restarts").get<int64_t>(),
-                    .loss = state.at("loss").get<double>(),
-                    .guard = state.at("guard"),
-                    .held_out = state.at("held_out")};
+    train.restored(steps_applied_of(state));
+    return run_state_of(state);
   } catch (const nlohmann::json::exception& error) {
     throw UserError("{}: state.json is not what this version writes: {}", path, error.what());
   }

@@ -1,33 +1,22 @@
 // RunCheckpoints: between a run and its checkpoints: what of the run goes in, and how it comes back.
 #pragma once
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "run/run_state.h"
 #include "train/checkpoint/background_writer.h"
 #include "train/train_step.h"
 
 namespace lockstep {
-
-// What a run knows beside its tensors.
-struct RunState {    // NOLINT(bugprone-exception-escape): the JSON library asserts in a move that is noexcept
-  int64_t step = 0;  // done, skipped ones included: the data position follows from it
-  int64_t skipped = 0;  // of these
-  int64_t restarts = 0;
-  double loss = 0;  // of the last step that was applied
-  nlohmann::json guard, held_out;
-};
 
 class RunCheckpoints {
  public:
   // `texts` are files that go into every checkpoint: name, content.
   RunCheckpoints(const std::string& folder, int64_t keep, Identity identity,
                  std::vector<std::pair<std::string, std::string>> texts);
-  // Only to read, beside the process that writes.
-  RunCheckpoints(const std::string& folder, Identity identity);
   // The checkpoint of this step stays until another is named, however many come after it.
   void retain(int64_t step) { retained_ = step; }
 
@@ -36,16 +25,14 @@ class RunCheckpoints {
   // Waits until all that was saved is on the disk.
   void finish();
   // Waits at most so long; whether the next call has nothing to wait for.
-  bool idle_within(std::chrono::milliseconds time) { return !writer_ || writer_->idle_within(time); }
+  bool idle_within(std::chrono::milliseconds time) { return writer_->idle_within(time); }
   // The step of the last save, by this object or a run before it; nothing: there is none.
   std::optional<int64_t> last_step() const { return last_step_; }
 
   // Puts the latest checkpoint back. Nothing if there is none. Throws UserError for one that is damaged or of
   // another identity.
   std::optional<RunState> restore(TrainStep& train);
-  // Puts the checkpoint of that step back.
-  RunState restore(TrainStep& train, int64_t step) const;
-  // The same, and forgets those after it.
+  // Puts the checkpoint of that step back, and forgets those after it.
   RunState rewind(TrainStep& train, int64_t step);
   // Removes all checkpoints, to start over.
   void discard_all();
@@ -60,7 +47,7 @@ class RunCheckpoints {
   std::string folder_;
   Identity identity_;
   std::vector<std::pair<std::string, std::string>> texts_;
-  std::unique_ptr<BackgroundCheckpointWriter> writer_;  // null: only to read
+  std::unique_ptr<BackgroundCheckpointWriter> writer_;
   std::optional<int64_t> last_step_, retained_;
 };
 

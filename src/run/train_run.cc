@@ -13,6 +13,7 @@
 #include "run/job_options.h"
 #include "run/process.h"
 #include "run/run_folder.h"
+#include "run/share_state.h"
 
 namespace lockstep {
 namespace {
@@ -74,7 +75,7 @@ RunSummary TrainRun::run() {
   };
   try {
     loop();
-    checkpoints_->finish();
+    if (checkpoints_) checkpoints_->finish();
   } catch (const UserError& error) {
     end("failed", error.what(), kFailed);
   } catch (const std::exception& error) {
@@ -95,14 +96,14 @@ RunSummary TrainRun::run() {
 }
 
 void TrainRun::begin() {
-  constexpr int64_t kNothing = -1;
   workers_.require_same("identity", parts_.identity.sha256());
   if (workers_.leads()) begin_as_leader();
-  const bool resumes = state_.restarts > 0;
-  const int64_t step = workers_.agree(resumes ? state_.step : kNothing, "the step to resume from");
-  if (!workers_.leads()) {
-    checkpoints_ = std::make_unique<RunCheckpoints>(checkpoint_folder(parts_.spec), parts_.identity);
-    if (step != kNothing) adopt(checkpoints_->restore(train_, step));
+  const bool resumes = workers_.agree(state_.restarts > 0 ? 1 : 0, "whether the run resumes") == 1;
+  if (group_ && resumes) {
+    share_state(*group_, train_, state_);
+    if (!workers_.leads()) adopt(RunState(state_));
+  } else if (group_) {
+    share_tensors(*group_, train_);
   }
   workers_.require_same("set of first weights", train_.weights_sha256());
   // What a rewind before the first checkpoint goes back to.
@@ -232,8 +233,9 @@ void TrainRun::rewind() {
     checkpoints_->finish();
   }
   workers_.agree(target, "the step to rewind to");
-  const RunState restored =
-      workers_.leads() ? checkpoints_->rewind(train_, target) : checkpoints_->restore(train_, target);
+  RunState restored;
+  if (workers_.leads()) restored = checkpoints_->rewind(train_, target);
+  if (group_) share_state(*group_, train_, restored);
   state_.step = restored.step;
   guard_.after_rewind(restored.guard);
   held_out_.restore(restored.held_out);

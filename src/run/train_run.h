@@ -83,9 +83,9 @@ class TrainRun {
   Feeder feeder_;
   HeldOut held_out_;
   Guard guard_;
-  std::optional<RunLock> output_lock_;  // where the checkpoints lie in another folder
-  std::unique_ptr<RunCheckpoints> checkpoints_;
-  std::unique_ptr<Watch> watch_;  // of the leader
+  std::optional<RunLock> output_lock_;           // where the checkpoints lie in another folder
+  std::unique_ptr<RunCheckpoints> checkpoints_;  // of the leader
+  std::unique_ptr<Watch> watch_;                 // of the leader
 
   RunState state_;
   RecentNumbers recent_;

@@ -1,6 +1,8 @@
 // Several worker processes: the bits of one, another number of them after a restart, and how they end.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "launch/tcp.h"
 #include "run/train_case.h"
 
 namespace lockstep {
@@ -48,6 +50,43 @@ TEST(RunWorkers, MayBeAnotherNumberAfterARestart) {
     end += 4;
   }
   EXPECT_EQ(job.summary("parts").weights_sha256, one.weights_sha256);
+}
+
+int64_t free_port() { return bound_port(listen_on({"127.0.0.1", 0})); }
+
+// As another launcher would start one of two workers.
+std::vector<std::string> started_by_hand(int rank, int64_t port, const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = {"/usr/bin/env",
+                                      fmt::format("RANK={}", rank),
+                                      "WORLD_SIZE=2",
+                                      fmt::format("LOCAL_RANK={}", rank),
+                                      "LOCAL_WORLD_SIZE=2",
+                                      "MASTER_ADDR=127.0.0.1",
+                                      fmt::format("MASTER_PORT={}", port),
+                                      LOCKSTEP_PROGRAM};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+TEST(RunWorkers, FollowersNeedNoFileOfTheRun) {
+  const TrainCase job(kTabularJob);
+  Settings settings = {"strategy.leaves=4", "strategy.threads=1", "train.lr.decay=constant",
+                       "train.lr.warmup=2", "train.steps=8"};
+  const RunSummary whole = job.trained("whole", settings);
+  // Two starts; the follower looks for the run where there is none, as on a host of its own.
+  for (const char* steps : {"train.steps=4", "train.steps=8"}) {
+    settings.back() = steps;
+    const int64_t port = free_port();
+    ChildProcess leader(started_by_hand(0, port, job.arguments("parts", settings)), job.log("leader"));
+    ChildProcess follower(started_by_hand(1, port, job.arguments("elsewhere", settings)),
+                          job.log("follower"));
+    const Ended ended = leader.wait();
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_EQ(follower.wait().code, 0);
+  }
+  EXPECT_EQ(job.summary("parts").weights_sha256, whole.weights_sha256);
+  EXPECT_EQ(job.summary("parts").restarts, 1);
+  EXPECT_FALSE(std::filesystem::exists(job.output("elsewhere")));
 }
 
 TEST(RunWorkers, MoreThanLeavesAreRefused) {

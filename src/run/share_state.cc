@@ -1,0 +1,79 @@
+#include "run/share_state.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lockstep {
+namespace {
+
+constexpr int kLeader = 0;
+constexpr int64_t kPiece = 4 << 20;  // bytes
+
+// Tensors go through one buffer that the peers can reach, as many at a time as fit.
+class TensorStream {
+ public:
+  TensorStream(Group& group, Backend& backend)
+      : group_(group), backend_(backend), buffer_(group.allocate(kPiece)) {}
+
+  void add(const StateTensor& tensor) {
+    for (int64_t done = 0; done < tensor.bytes();) {
+      const int64_t bytes = std::min(tensor.bytes() - done, kPiece - used_);
+      std::byte* const memory = static_cast<std::byte*>(tensor.data) + done;
+      if (group_.rank() == kLeader) backend_.download(buffer_.data() + used_, memory, bytes);
+      parts_.push_back({memory, used_, bytes});
+      used_ += bytes;
+      done += bytes;
+      if (used_ == kPiece) flush();
+    }
+  }
+
+  void flush() {
+    if (used_ == 0) return;
+    group_.broadcast({buffer_.data(), static_cast<size_t>(used_)}, kLeader, "the state");
+    if (group_.rank() != kLeader)
+      for (const Part& part : parts_) backend_.upload(part.memory, buffer_.data() + part.offset, part.bytes);
+    parts_.clear();
+    used_ = 0;
+  }
+
+ private:
+  struct Part {
+    std::byte* memory;  // on the device
+    int64_t offset;
+    int64_t bytes;
+  };
+  Group& group_;
+  Backend& backend_;
+  SharedBuffer buffer_;
+  int64_t used_ = 0;
+  std::vector<Part> parts_;
+};
+
+std::string share_text(Group& group, std::string text) {
+  int64_t bytes = static_cast<int64_t>(text.size());
+  group.broadcast(std::as_writable_bytes(std::span(&bytes, 1)), kLeader, "the size of the state");
+  text.resize(static_cast<size_t>(bytes));
+  group.broadcast(std::as_writable_bytes(std::span(text)), kLeader, "the state");
+  return text;
+}
+
+}  // namespace
+
+void share_tensors(Group& group, TrainStep& train) {
+  const TrainState& state = train.state();
+  TensorStream stream(group, train.backend());
+  for (const auto* tensors : {&state.model(), &state.optimizer(), &state.averages()})
+    for (const StateTensor& tensor : *tensors) stream.add(tensor);
+  stream.flush();
+}
+
+void share_state(Group& group, TrainStep& train, RunState& state) {
+  share_tensors(group, train);
+  const std::string text = share_text(group, to_json(state, train.steps_applied()).dump());
+  if (group.rank() == kLeader) return;
+  const auto json = nlohmann::json::parse(text);
+  train.restored(steps_applied_of(json));
+  state = run_state_of(json);
+}
+
+}  // namespace lockstep
