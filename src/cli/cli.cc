@@ -3,10 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "base/error.h"
+#include "base/does_not_fit.h"
 #include "base/log.h"
 #include "cli/exit.h"
-#include "run/fit.h"
 
 namespace lockstep {
 namespace {
@@ -38,7 +37,8 @@ int run_cli(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kBadUsage;
   } catch (const DoesNotFit& error) {
-    std::cerr << "lockstep: " << error.what();
+    const std::string_view text = error.what();
+    std::cerr << "lockstep: " << text << (text.ends_with('\n') ? "" : "\n");  // a table has its own
     return kDoesNotFit;
   } catch (const UserError& error) {
     std::cerr << "lockstep: " << error.what() << "\n";

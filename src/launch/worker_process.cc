@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fstream>
 
 #include "base/error.h"
+#include "base/process_state.h"
 
 namespace lockstep {
 namespace {
@@ -137,15 +137,6 @@ void WorkerProcess::send(int signal) {
   if (!ending()) kill(child_.pid, signal);
 }
 
-bool WorkerProcess::stopped() const {
-  if (ending_) return false;
-  std::ifstream file(fmt::format("/proc/{}/stat", child_.pid));
-  std::string line;
-  std::getline(file, line);
-  // The name in parentheses may itself hold anything.
-  const size_t close = line.rfind(')');
-  return close != std::string::npos && close + 2 < line.size() &&
-         (line[close + 2] == 'T' || line[close + 2] == 't');
-}
+bool WorkerProcess::stopped() const { return !ending_ && process_is_stopped(child_.pid); }
 
 }  // namespace lockstep

@@ -250,9 +250,12 @@ void WorkerSet::stop_now() {
   stop_at_ = TimePoint::max();
   stopping_ = true;
   kill_at_ = steady_clock::now() + options_.grace;
-  for (const auto& worker : workers_)
-    if (!worker->ended && worker->process.stopped()) stopped_.push_back(worker->rank);
   send_to_all(SIGTERM);
+  for (const auto& worker : workers_) {
+    if (worker->ended || !worker->process.stopped()) continue;
+    stopped_.push_back(worker->rank);
+    worker->process.send(SIGKILL);  // it cannot take any other
+  }
 }
 
 void WorkerSet::send_to_all(int signal) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "run/available_memory.h"
+#include "base/available_memory.h"
 #include "run/job_options.h"
 
 namespace lockstep {

@@ -22,19 +22,22 @@ namespace {
 constexpr unsigned kLongestSeconds = 300;
 
 // Between fork and exec, so nothing that takes memory or a lock.
-[[noreturn]] void become(char* const* arguments, const char* out, const char* err,
-                         const std::optional<uint64_t>& file_limit) {
+[[noreturn]] void become(char* const* arguments, char* const* environment, const char* out, const char* err,
+                         const Surroundings& surroundings) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::alarm(kLongestSeconds);
   ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
   ::dup2(::open(out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), STDOUT_FILENO);
   ::dup2(::open(err, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), STDERR_FILENO);
-  if (file_limit) {
+  if (surroundings.file_limit) {
     std::signal(SIGXFSZ, SIG_IGN);  // a write past the limit is then an error, not the end
-    const rlimit limit{*file_limit, *file_limit};
+    const rlimit limit{*surroundings.file_limit, *surroundings.file_limit};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
-  ::execv(arguments[0], arguments);
+  if (!surroundings.control_group.empty() &&
+      ::write(::open(surroundings.control_group.c_str(), O_WRONLY | O_CLOEXEC), "0", 1) != 1)
+    ::_exit(126);
+  ::execve(arguments[0], arguments, environment);
   ::_exit(127);
 }
 
@@ -52,21 +55,29 @@ std::vector<std::string> with_program(std::vector<std::string> arguments) {
   return arguments;
 }
 
+std::vector<char*> pointers_to(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& string : strings) pointers.push_back(string.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 }  // namespace
 
 LockstepProcess::LockstepProcess(const std::vector<std::string>& arguments, std::string log,
-                                 std::optional<uint64_t> file_limit)
-    : ChildProcess(with_program(arguments), std::move(log), file_limit) {}
+                                 const Surroundings& surroundings)
+    : ChildProcess(with_program(arguments), std::move(log), surroundings) {}
 
 ChildProcess::ChildProcess(std::vector<std::string> command, std::string log,
-                           std::optional<uint64_t> file_limit)
+                           const Surroundings& surroundings)
     : log_(std::move(log)) {
-  std::vector<char*> pointers;
-  for (std::string& argument : command) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
+  // The first of two entries of a name counts.
+  std::vector<std::string> variables = surroundings.environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
+  const auto pointers = pointers_to(command), environment = pointers_to(variables);
   const std::string out = log_ + ".out", err = log_ + ".err";
   pid_ = ::fork();
-  if (pid_ == 0) become(pointers.data(), out.c_str(), err.c_str(), file_limit);
+  if (pid_ == 0) become(pointers.data(), environment.data(), out.c_str(), err.c_str(), surroundings);
   if (pid_ < 0) throw InternalError("cannot start {}: errno {}", command[0], errno);
   pidfd_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
 }

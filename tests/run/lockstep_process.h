@@ -19,12 +19,20 @@ struct Ended {
   std::string out, err;
 };
 
+// In what surroundings a process runs.
+struct Surroundings {
+  // It may write files of at most so many bytes: what a full disk does.
+  std::optional<uint64_t> file_limit = {};
+  // NAME=value, beside what the test itself has.
+  std::vector<std::string> environment = {};
+  // The cgroup.procs of a control group that it enters; none if empty.
+  std::string control_group = {};
+};
+
 class ChildProcess {
  public:
-  // The program's path and its arguments. What it writes goes to <log>.out and <log>.err. It may write files
-  // of at most so many bytes: what a full disk does.
-  ChildProcess(std::vector<std::string> command, std::string log,
-               std::optional<uint64_t> file_limit = std::nullopt);
+  // The program's path and its arguments. What it writes goes to <log>.out and <log>.err.
+  ChildProcess(std::vector<std::string> command, std::string log, const Surroundings& surroundings = {});
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
@@ -48,7 +56,7 @@ class ChildProcess {
 class LockstepProcess : public ChildProcess {
  public:
   LockstepProcess(const std::vector<std::string>& arguments, std::string log,
-                  std::optional<uint64_t> file_limit = std::nullopt);
+                  const Surroundings& surroundings = {});
 };
 
 }  // namespace lockstep

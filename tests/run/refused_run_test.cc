@@ -44,7 +44,8 @@ TEST(RefusedRun, AFullDiskEndsTheRunAndLosesNothing) {
   job.trained("whole");
   const auto expect_full = [&](const std::vector<std::string>& settings,
                                const std::vector<std::string>& words) {
-    expect_says(LockstepProcess(job.arguments("run", settings), job.log("run"), 8000).wait(), 1, words);
+    expect_says(LockstepProcess(job.arguments("run", settings), job.log("run"), {.file_limit = 8000}).wait(),
+                1, words);
     const RunSummary summary = job.summary("run");
     EXPECT_EQ(summary.status, "failed");
     EXPECT_EQ(summary.exit_code, 1);

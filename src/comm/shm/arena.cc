@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <limits>
-#include <string>
 
+#include "base/available_memory.h"
+#include "base/does_not_fit.h"
 #include "base/number_text.h"
 
 namespace lockstep::shm {
@@ -17,13 +17,9 @@ namespace {
 
 // What can be allocated without pushing something else out. The kernel would not refuse a shared file more
 // than that; it would kill somebody later.
-int64_t available_bytes() {
-  std::ifstream meminfo("/proc/meminfo");
-  for (std::string word; meminfo >> word;) {
-    int64_t kilobytes = 0;
-    if (word == "MemAvailable:" && meminfo >> kilobytes) return kilobytes * 1024;
-  }
-  return std::numeric_limits<int64_t>::max();
+int64_t room() {
+  const int64_t available = available_memory_bytes();
+  return available > 0 ? available : std::numeric_limits<int64_t>::max();
 }
 
 }  // namespace
@@ -35,15 +31,16 @@ Arena::Arena(std::shared_ptr<Segment> segment) : segment_(std::move(segment)) {
 std::byte* Arena::allocate(int64_t bytes) {
   const std::lock_guard lock(mutex_);
   const int64_t size = std::max(kPage, (bytes + kPage - 1) / kPage * kPage);
-  const int64_t available = available_bytes();
+  const int64_t available = room();
   const auto found =
       std::find_if(free_.begin(), free_.end(), [&](const auto& p) { return p.second >= size; });
   if (size > available || found == free_.end())
-    throw UserError("no room for {} of shared memory: {} are available; use fewer workers or a smaller model",
-                    bytes_text(bytes), bytes_text(available));
+    throw DoesNotFit(
+        "no room for {} of shared memory: {} are available; use fewer workers or a smaller model",
+        bytes_text(bytes), bytes_text(available));
   const auto [offset, room] = *found;
   if (fallocate(segment_->fd(), 0, offset, size) != 0)
-    throw UserError("no room for {} of shared memory: {}", bytes_text(bytes), std::strerror(errno));
+    throw DoesNotFit("no room for {} of shared memory: {}", bytes_text(bytes), std::strerror(errno));
   free_.erase(found);
   if (room > size) free_[offset + size] = room - size;
   used_[offset] = size;

@@ -86,8 +86,8 @@ TEST(Processes, ExitWithoutGoodbyeIsNamed) {
 }
 
 TEST(Processes, StoppedPeerIsNamedAtTheDeadline) {
-  expect_culprit([](Group&) { return raise(SIGSTOP); }, "for rank 1; rank 1 finished barrier #1 (all here",
-                 300);
+  expect_culprit([](Group&) { return raise(SIGSTOP); },
+                 "for rank 1; rank 1 is stopped (SIGSTOP); it finished barrier #1 (all here", 300);
 }
 
 TEST(Processes, PeerThatLeavesIsNamed) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "base/process_state.h"
 
 namespace lockstep::shm {
 namespace {
@@ -66,8 +67,15 @@ bool Watch::is_dead(int rank) const {
   return poll(&process, 1, 0) > 0;
 }
 
+bool Watch::is_stopped(int rank) const {
+  const Member& member = members_.all[static_cast<size_t>(rank)];
+  if (member.process.get() < 0 || is_dead(rank)) return false;
+  return process_is_stopped(member.pid);
+}
+
 std::string Watch::last_did(int rank) const {
-  return fmt::format("rank {} {}", members_.number(rank),
+  return fmt::format("rank {} {}{}", members_.number(rank),
+                     is_stopped(rank) ? "is stopped (SIGSTOP); it " : "",
                      text_of(current(members_.of(rank)), steady_now_ns()));
 }
 
@@ -75,6 +83,8 @@ std::optional<int> Watch::next_in_chain(int rank) const {
   const LedgerEntry entry = current(members_.of(rank));
   const int next = entry.waiting_for - members_.first;
   if (entry.state != LedgerState::kWaiting || entry.waiting_for < 0 || next == members_.rank) return {};
+  // What one that stands still wrote last may long have come true.
+  if (is_stopped(rank)) return {};
   return next;
 }
 

@@ -63,6 +63,8 @@ class Watch {
   std::optional<PeerError> look_around(Waiting& waiting, const std::function<std::string()>& operation) const;
   std::optional<PeerError> broken_group(const std::function<std::string()>& operation) const;
   bool is_dead(int rank) const;
+  // By a signal or a debugger.
+  bool is_stopped(int rank) const;
   Condition condition(int rank) const;
   bool is_here(int rank) const { return rank >= 0 && rank < members_.size(); }
   // For whom a rank waits, if for another than this one; maybe for one that is not here.
