@@ -1,0 +1,79 @@
+// Order: which record stands at a position of a run, as a pure function of (seed, shape of the data,
+// position).
+//
+// Positions count records from the start of the run; epoch = position / records, and each epoch is its own
+// permutation. Nothing is stored and nothing advances, so resuming is arithmetic, and any number of workers,
+// readers and batch sizes walk the same order, each record exactly once per epoch.
+//
+//   none    record = position.
+//   global  one permutation of all records: for data that memory holds or that is generated.
+//   block   for data on disk. Records lie in blocks that are read at once. All blocks are permuted and dealt
+//           out to lanes; position p belongs to lane p % lanes; inside a lane, a window of blocks is mixed
+//           completely. So a reader holds lanes * window blocks, every block is read once, and a worker
+//           that takes whole lanes reads only these. Windows of neighbouring lanes end at different times,
+//           so that blocks are needed at an even pace. What does not fill all lanes alike (fewer blocks
+//           than there are lanes, and the last, partial block) is mixed completely at the end of the epoch.
+//
+// Neighbours in a lane share a block with a chance of 1 / window: that is the correlation at lag `lanes`.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "data/order/permutation.h"
+
+namespace lockstep {
+
+// Part of a run's identity: changes whenever record_at gives another answer for the same arguments.
+inline constexpr int kOrderVersion = 1;
+
+enum class Shuffle : uint8_t { kNone, kBlock, kGlobal };
+
+struct OrderShape {
+  int64_t records = 0;
+  int64_t block = 1;    // records that are read at once; 1 makes block the same as global
+  int64_t lanes = 16;   // at most as many workers can read disjoint blocks
+  int64_t window = 64;  // blocks of a lane that are mixed with each other
+};
+
+// The permutation of one epoch.
+class EpochOrder {
+ public:
+  EpochOrder(uint64_t seed, int64_t epoch, const OrderShape& shape, Shuffle shuffle);
+
+  int64_t operator()(int64_t index) const;
+
+ private:
+  uint64_t laned_record(uint64_t index) const;
+  uint64_t rest_record(uint64_t index) const;
+
+  Shuffle shuffle_;
+  uint64_t records_;
+  int block_bits_, lane_bits_, window_bits_;
+  uint64_t blocks_;   // full ones
+  uint64_t in_lane_;  // records of a lane
+  uint64_t laned_;    // records of all lanes
+  Feistel keys_;
+};
+
+class Order {
+ public:
+  // Throws UserError for data without records, and unless block, lanes and window are powers of two.
+  Order(uint64_t seed, const OrderShape& shape, Shuffle shuffle);
+  // Of data that is not read in blocks.
+  Order(uint64_t seed, int64_t records, bool shuffle = true)
+      : Order(seed, OrderShape{.records = records}, shuffle ? Shuffle::kGlobal : Shuffle::kNone) {}
+
+  int64_t size() const { return shape_.records; }
+  const OrderShape& shape() const { return shape_; }
+  int64_t epoch_of(int64_t position) const { return position / shape_.records; }
+  int64_t record_at(int64_t position) const;
+  // out[i] = record_at(first + i * stride), with the epoch's keys computed once.
+  void records(int64_t first, std::span<int64_t> out, int64_t stride = 1) const;
+
+ private:
+  uint64_t seed_;
+  OrderShape shape_;
+  Shuffle shuffle_;
+};
+
+}  // namespace lockstep
