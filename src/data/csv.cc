@@ -79,7 +79,7 @@ CsvSource::CsvSource(const CsvOptions& options, const std::vector<CsvShard>& sha
   const std::string content = load(shards, numbers);
   const size_t fitted = static_cast<size_t>(size() - held_out(size(), options.hold_out));
   for (size_t i = 0; i < numbers.size(); ++i)
-    fit_numeric(options, std::span(numbers[i]).first(fitted), encoding_.numeric[i]);
+    fit_numeric(options, summarise(std::span(numbers[i]).first(fitted)), encoding_.numeric[i]);
   encode(numbers);
   fingerprint_ = sha256("csv 1\n" + to_text(encoding_) + content);
 }

@@ -46,40 +46,6 @@ Role infer_role(const std::vector<std::vector<std::string>>& sample, size_t colu
   return identifier ? Role::kIgnored : Role::kCategorical;
 }
 
-struct Moments {
-  int64_t count = 0;
-  double mean = 0;
-  double deviation = 0;
-  double skewness = 0;
-  double smallest = 0;
-};
-
-Moments moments(std::span<const double> values) {
-  Moments m;
-  m.smallest = std::numeric_limits<double>::infinity();
-  double sum = 0;
-  for (const double x : values) {
-    if (std::isnan(x)) continue;
-    ++m.count;
-    sum += x;
-    m.smallest = std::min(m.smallest, x);
-  }
-  if (m.count == 0) return m;
-  const double n = static_cast<double>(m.count);
-  m.mean = sum / n;
-  double second = 0;
-  double third = 0;
-  for (const double x : values) {
-    if (std::isnan(x)) continue;
-    const double d = x - m.mean;
-    second += d * d;
-    third += d * d * d;
-  }
-  m.deviation = std::sqrt(second / n);
-  if (m.deviation > 0) m.skewness = third / n / (m.deviation * m.deviation * m.deviation);
-  return m;
-}
-
 }  // namespace
 
 int64_t CsvEncoding::dense() const {
@@ -96,6 +62,28 @@ std::string to_text(const CsvEncoding& encoding) {
   for (const std::string& name : encoding.categorical)
     text += fmt::format("categorical {} buckets={}\n", name, encoding.buckets);
   return text;
+}
+
+void take_constants(std::string_view text, CsvEncoding& encoding) {
+  CsvEncoding taken = encoding;
+  for (CsvNumeric& column : taken.numeric) {
+    const std::string begin = fmt::format("numeric {} log1p=", column.name);
+    const size_t at = text.find(begin);
+    std::string_view line = at == std::string_view::npos ? "" : text.substr(at + begin.size());
+    line = line.substr(0, line.find('\n'));
+    column.log1p = line.starts_with("true");
+    column.missing_flag = line.find(" flag=true ") != std::string_view::npos;
+    const auto constant = [&](std::string_view key) {
+      const size_t found = line.find(key);
+      const std::string_view rest = found == std::string_view::npos ? "" : line.substr(found + key.size());
+      return parse_number(rest.substr(0, rest.find(' '))).value_or(0);
+    };
+    column.mean = constant(" mean=");
+    column.deviation = constant(" deviation=");
+    column.fill = constant(" fill=");
+  }
+  if (to_text(taken) != text) throw UserError("the constants are not those of this table");
+  encoding = std::move(taken);
 }
 
 bool is_missing(std::string_view field) {
@@ -166,22 +154,34 @@ CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
   return encoding;
 }
 
-void fit_numeric(const CsvOptions& options, std::span<const double> values, CsvNumeric& column) {
-  Moments m = moments(values);
-  column.missing_flag = m.count < static_cast<int64_t>(values.size());
+NumericSummary summarise(std::span<const double> values) {
+  NumericSummary summary{static_cast<int64_t>(values.size()), moments_of(values), {}};
+  if (!(summary.values.smallest >= 0)) return summary;
+  std::vector<double> logs(values.begin(), values.end());
+  for (double& x : logs)
+    if (!std::isnan(x)) x = portable_log1p(x);
+  summary.logs = moments_of(logs);
+  return summary;
+}
+
+void NumericSummary::merge(const NumericSummary& next) {
+  records += next.records;
+  values.merge(next.values);
+  logs.merge(next.logs);
+}
+
+void fit_numeric(const CsvOptions& options, const NumericSummary& summary, CsvNumeric& column) {
+  const Moments& m = summary.values;
+  const bool named = options.log1p && contains(*options.log1p, column.name);
+  column.missing_flag = m.count < summary.records;
   if (m.count > 0 && m.smallest >= 0)
-    column.log1p = options.log1p ? contains(*options.log1p, column.name) : m.skewness > kSkewed;
-  else if (options.log1p && contains(*options.log1p, column.name))
+    column.log1p = options.log1p ? named : m.skewness() > kSkewed;
+  else if (named)
     throw UserError("log1p names '{}', whose smallest value is {}; it needs values of at least 0",
                     column.name, m.smallest);
-  if (column.log1p) {
-    std::vector<double> logs(values.begin(), values.end());
-    for (double& x : logs)
-      if (!std::isnan(x)) x = portable_log1p(x);
-    m = moments(logs);
-  }
-  column.mean = m.mean;
-  column.deviation = m.deviation > 0 ? m.deviation : 1.0;
+  const Moments& taken = column.log1p ? summary.logs : m;
+  column.mean = taken.mean;
+  column.deviation = taken.deviation() > 0 ? taken.deviation() : 1.0;
   column.fill = options.fill ? encode_number(column, *options.fill) : 0.0;
 }
 

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/transform/moments.h"
+
 namespace lockstep {
 
 inline constexpr double kNumericClip = 10.0;
@@ -53,6 +55,8 @@ struct CsvEncoding {
 
 // One line per column with every constant in full: stored with a run, and hashed into its identity.
 std::string to_text(const CsvEncoding& encoding);
+// The constants of such a text for an encoding that has the same columns. Throws UserError if it has others.
+void take_constants(std::string_view text, CsvEncoding& encoding);
 
 bool is_missing(std::string_view field);
 // Nothing when the field is not a number of at most 1e30 in magnitude. Surrounding spaces and a leading + are
@@ -68,8 +72,18 @@ CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
                           const std::vector<std::string>& header,
                           const std::vector<std::vector<std::string>>& sample);
 
-// Fits a numeric column to the training values (NaN is missing), summing in record order.
-void fit_numeric(const CsvOptions& options, std::span<const double> values, CsvNumeric& column);
+// What fitting a numeric column needs to know of its values: theirs, and those of their logarithms, which are
+// of no use once a value is negative.
+struct NumericSummary {
+  int64_t records = 0;
+  Moments values, logs;
+
+  void merge(const NumericSummary& next);
+};
+NumericSummary summarise(std::span<const double> values);  // NaN is missing
+
+// Fits a numeric column to the training values.
+void fit_numeric(const CsvOptions& options, const NumericSummary& summary, CsvNumeric& column);
 float encode_number(const CsvNumeric& column, double value);
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include "data/pattern_text.h"
 #include "data/pattern_tokens.h"
 #include "data/slice.h"
+#include "data/table.h"
 #include "data/text.h"
 
 namespace lockstep {
@@ -25,11 +26,15 @@ Data open_table(const CsvOptions& csv, const std::vector<CsvShard>& train,
 }
 
 Data open_csv(const DataOptions& options) {
-  CsvOptions csv = options.csv;
-  csv.hold_out = has_eval(options) ? 0 : options.hold_out;
-  std::vector<CsvShard> eval;
-  if (!options.eval.files.empty()) eval = csv_shards(options.eval.files);
-  return open_table(csv, csv_shards(options.train.files), eval);
+  TableOptions table;
+  table.csv = options.csv;
+  table.csv.hold_out = has_eval(options) ? 0 : options.hold_out;
+  table.threads = options.threads;
+  table.budget = options.budget;
+  const Table train = open_table(table, options.train.files);
+  Data data{train.source, nullptr, train.encoding->fitted()};
+  if (!options.eval.files.empty()) data.eval = open_table(table, train, options.eval.files).source;
+  return data;
 }
 
 // Both parts come from one generated history, so that the held-out transactions follow the training ones in

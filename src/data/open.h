@@ -30,7 +30,9 @@ struct DataOptions {
   double hold_out = 0;  // the last share of the training records, when eval is empty
   uint64_t seed = 0;    // of generated data
 
-  CsvOptions csv;  // for csv; buckets also for generated transactions
+  CsvOptions csv;                       // for csv; buckets also for generated transactions
+  int threads = 1;                      // to index and fit files with
+  int64_t budget = int64_t{512} << 20;  // bytes of records in memory, of files
   int64_t seq = 0, vocab = 0, classes = 0, image = 0;
   bool padded = false;
 };

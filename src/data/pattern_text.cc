@@ -6,7 +6,7 @@
 #include "base/portable_math.h"
 #include "base/sha256.h"
 #include "data/draws.h"
-#include "data/order.h"
+#include "data/order/order.h"
 
 namespace lockstep {
 namespace {

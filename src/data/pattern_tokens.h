@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/order.h"
+#include "data/order/order.h"
 #include "data/source.h"
 
 namespace lockstep {

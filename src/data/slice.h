@@ -20,6 +20,8 @@ class SliceSource : public Source {
   std::vector<Column> columns() const override { return source_->columns(); }
   void fill(std::span<const int64_t> records, Batch& batch) const override;
   std::string fingerprint() const override;
+  int64_t block_records() const override { return source_->block_records(); }
+  const StageCounters* stages() const override { return source_->stages(); }
   std::string describe(int64_t record) const override { return source_->describe(first_ + record); }
 
  private:

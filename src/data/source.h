@@ -1,7 +1,7 @@
 // Source: N records that can be read in any order, as the columns that a model's graph takes.
 //
 // Record i is a pure function of (source, i), so that whoever asks, in whatever batch, gets the same bytes;
-// the order in which a run asks is data/order.h. Records may be read from several threads at once.
+// the order in which a run asks is data/order/order.h. Records may be read from several threads at once.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +15,8 @@
 #include "base/shape.h"
 
 namespace lockstep {
+
+class StageCounters;
 
 // What one record holds under one name: the type of the graph input of that name without its batch axis.
 struct Column {
@@ -35,6 +37,7 @@ class Batch {
 
   int64_t bytes(size_t column) const { return static_cast<int64_t>(buffers_[column].size()); }
   const void* data(size_t column) const { return buffers_[column].data(); }
+  std::byte* mutable_data(size_t column) { return buffers_[column].data(); }
   // The elements of one record, or of all of them. T must be the C++ type of the column's dtype.
   template <typename T>
   std::span<T> record(size_t column, int64_t record);
@@ -64,6 +67,11 @@ class Source {
   virtual void fill(std::span<const int64_t> records, Batch& batch) const = 0;
   // SHA-256 over the content, or over the definition that it is generated from: part of the run's identity.
   virtual std::string fingerprint() const = 0;
+  // How many consecutive records are read at once: what the order of a run should respect. A power of two;
+  // 1 where any record is at hand.
+  virtual int64_t block_records() const { return 1; }
+  // Where the time of filling batches goes; null where there is nothing to tell apart.
+  virtual const StageCounters* stages() const { return nullptr; }
   // Where a record comes from, for messages: "tx/train-00002.csv:418".
   virtual std::string describe(int64_t record) const = 0;
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/order.h"
+#include "data/order/order.h"
 #include "data/source.h"
 #include "train/train_step.h"
 

@@ -1,6 +1,7 @@
 #include "run/job_data.h"
 
 #include "base/error.h"
+#include "run/job_options.h"
 
 namespace lockstep {
 namespace {
@@ -49,7 +50,13 @@ Data open_job_data(const JobSpec& spec) {
   options.vocab = spec.model.vocab;
   options.classes = spec.model.classes;
   options.image = spec.model.image;
+  options.threads = static_cast<int>(job_threads(spec));
   return open_data(options);
+}
+
+Order job_order(const JobSpec& spec, const Source& source) {
+  const OrderShape shape{.records = source.size(), .block = source.block_records()};
+  return {static_cast<uint64_t>(spec.data.seed), shape, spec.data.shuffle ? Shuffle::kBlock : Shuffle::kNone};
 }
 
 InputSizes input_sizes(const Source& source) {

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/sha256.h"
-#include "data/order.h"
+#include "data/order/order.h"
 #include "graph/text.h"
 #include "job/fields.h"
 #include "job/value.h"

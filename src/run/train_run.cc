@@ -10,6 +10,7 @@
 #include "observe/summary.h"
 #include "run/announce.h"
 #include "run/fit.h"
+#include "run/job_data.h"
 #include "run/job_options.h"
 #include "run/process.h"
 #include "run/run_folder.h"
@@ -59,10 +60,8 @@ TrainRun::TrainRun(JobSpec spec, RunOptions options)
       group_(join_group(parts_, options_)),
       workers_(group_.get()),
       train_(fitting_plans(parts_, *backend_), parts_.model, *backend_, parts_.options, group_.get()),
-      feeder_(*parts_.data.train,
-              Order(static_cast<uint64_t>(parts_.spec.data.seed), parts_.data.train->size(),
-                    parts_.spec.data.shuffle),
-              parts_.spec.train.microbatch, parts_.resolved.microbatches, train_),
+      feeder_(*parts_.data.train, job_order(parts_.spec, *parts_.data.train), parts_.spec.train.microbatch,
+              parts_.resolved.microbatches, train_),
       held_out_(parts_, *backend_),
       guard_(job_guard(parts_.spec)) {}
 

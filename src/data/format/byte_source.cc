@@ -1,0 +1,111 @@
+#include "data/format/byte_source.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+class Descriptor {
+ public:
+  explicit Descriptor(const std::string& path) : value_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (value_ < 0) throw UserError("{}: cannot open: {}", path, std::strerror(errno));
+  }
+  ~Descriptor() { close(value_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int value() const { return value_; }
+
+ private:
+  int value_;
+};
+
+class FileBytes : public ByteSource {
+ public:
+  explicit FileBytes(const std::string& path) : ByteSource(path), file_(path) {
+    const struct stat found = status();
+    if (!S_ISREG(found.st_mode)) throw UserError("{} is not a regular file", path);
+    size_ = found.st_size;
+    stamp_ = stamp();
+  }
+
+  int64_t size() const override { return size_; }
+
+  void read(int64_t offset, std::span<char> out) const override {
+    size_t done = 0;
+    while (done < out.size()) {
+      const ssize_t got =
+          pread(file_.value(), out.data() + done, out.size() - done, offset + static_cast<int64_t>(done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0)
+        throw UserError("{} at byte {}: cannot read: {}", name(), offset + static_cast<int64_t>(done),
+                        std::strerror(errno));
+      if (got == 0)
+        throw UserError(
+            "{}: ends at byte {}, but had {} bytes when the run began; it was cut while it was read", name(),
+            offset + static_cast<int64_t>(done), size_);
+      done += static_cast<size_t>(got);
+    }
+    // The offsets of the index are those of the file as it was opened.
+    if (stamp() != stamp_)
+      throw UserError(
+          "{} at byte {}: the file has changed since it was opened; keep data still while a run "
+          "reads it, and start again",
+          name(), offset);
+  }
+
+  void expect(int64_t offset, int64_t bytes) const override {
+    posix_fadvise(file_.value(), offset, bytes, POSIX_FADV_WILLNEED);
+  }
+
+  std::string stamp() const override {
+    const struct stat found = status();
+    return fmt::format("{} {}.{:09}", found.st_size, found.st_mtim.tv_sec, found.st_mtim.tv_nsec);
+  }
+
+ private:
+  struct stat status() const {
+    struct stat found {};
+    if (fstat(file_.value(), &found) != 0) throw UserError("{}: {}", name(), std::strerror(errno));
+    return found;
+  }
+
+  Descriptor file_;
+  int64_t size_ = 0;
+  std::string stamp_;
+};
+
+class TextBytes : public ByteSource {
+ public:
+  TextBytes(std::string name, std::string text) : ByteSource(std::move(name)), text_(std::move(text)) {}
+
+  int64_t size() const override { return static_cast<int64_t>(text_.size()); }
+  void read(int64_t offset, std::span<char> out) const override {
+    LOCKSTEP_CHECK(offset >= 0 && offset + static_cast<int64_t>(out.size()) <= size(), "bytes from {} of {}",
+                   offset, name());
+    std::memcpy(out.data(), text_.data() + offset, out.size());
+  }
+  std::string stamp() const override { return fmt::format("{} text", text_.size()); }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
+
+void ByteSource::expect(int64_t, int64_t) const {}
+
+std::unique_ptr<ByteSource> open_file(const std::string& path) { return std::make_unique<FileBytes>(path); }
+
+std::unique_ptr<ByteSource> open_text(std::string name, std::string text) {
+  return std::make_unique<TextBytes>(std::move(name), std::move(text));
+}
+
+}  // namespace lockstep

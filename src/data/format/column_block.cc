@@ -1,0 +1,96 @@
+#include "data/format/column_block.h"
+
+#include <array>
+
+#include "base/error.h"
+#include "base/nearest.h"
+
+namespace lockstep {
+namespace {
+
+ColumnValues empty_values(ValueType type) {
+  switch (type) {
+    case ValueType::kU8: return std::vector<uint8_t>();
+    case ValueType::kI32: return std::vector<int32_t>();
+    case ValueType::kI64: return std::vector<int64_t>();
+    case ValueType::kF32: return std::vector<float>();
+    case ValueType::kF64: return std::vector<double>();
+    case ValueType::kBytes: return std::vector<std::string_view>();
+  }
+  throw InternalError("no such type of values");
+}
+
+template <typename Named>
+size_t find_name(const std::vector<Named>& columns, std::string_view name) {
+  std::vector<std::string_view> known;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].name == name) return i;
+    known.push_back(columns[i].name);
+  }
+  throw UserError("the data has no column '{}'; {}", name, suggestion(name, known));
+}
+
+}  // namespace
+
+std::string_view name_of(ValueType type) {
+  constexpr auto kNames = std::to_array<std::string_view>({"u8", "i32", "i64", "f32", "f64", "bytes"});
+  return kNames[static_cast<size_t>(type)];
+}
+
+BlockColumn make_column(const BlockField& field) {
+  return {field.name, field.width, empty_values(field.type)};
+}
+
+size_t ColumnBlock::index_of(std::string_view name) const { return find_name(columns, name); }
+
+size_t index_of(const std::vector<BlockField>& fields, std::string_view name) {
+  return find_name(fields, name);
+}
+
+std::vector<BlockField> ColumnBlock::fields() const {
+  std::vector<BlockField> fields;
+  for (const BlockColumn& column : columns) fields.push_back(column.field());
+  return fields;
+}
+
+void ColumnBlock::reset(const std::vector<BlockField>& fields) {
+  records = 0;
+  keep.clear();
+  columns.resize(fields.size());
+  for (size_t i = 0; i < fields.size(); ++i) {
+    BlockColumn& column = columns[i];
+    column.name = fields[i].name;
+    column.width = fields[i].width;
+    if (column.type() != fields[i].type) column.values = empty_values(fields[i].type);
+    std::visit([](auto& values) { values.clear(); }, column.values);
+    column.ends.clear();
+    column.missing.clear();
+  }
+}
+
+int64_t ColumnBlock::bytes() const {
+  size_t bytes = 0;
+  for (const BlockColumn& column : columns) {
+    bytes += column.ends.size() * sizeof(int64_t) + column.missing.size();
+    bytes += std::visit([](const auto& values) { return values.size() * sizeof(values[0]); }, column.values);
+  }
+  return static_cast<int64_t>(bytes);
+}
+
+void check_block(const ColumnBlock& block) {
+  const size_t records = static_cast<size_t>(block.records);
+  for (const BlockColumn& column : block.columns) {
+    const size_t held = std::visit([](const auto& values) { return values.size(); }, column.values);
+    const bool varying = column.width == kVarying;
+    LOCKSTEP_CHECK(!varying || column.ends.size() == records, "{} ends in column {} of {} records",
+                   column.ends.size(), column.name, records);
+    const size_t expected = !varying       ? records * static_cast<size_t>(column.width)
+                            : records == 0 ? 0
+                                           : static_cast<size_t>(column.ends.back());
+    LOCKSTEP_CHECK(held == expected, "{} values in column {} of {} records", held, column.name, records);
+    LOCKSTEP_CHECK(column.missing.empty() || column.missing.size() == records, "{} marks in column {}",
+                   column.missing.size(), column.name);
+  }
+}
+
+}  // namespace lockstep

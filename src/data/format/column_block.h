@@ -1,0 +1,78 @@
+// ColumnBlock: some consecutive records of a source as typed columns: what formats decode to and transforms
+// work on.
+//
+// A column holds `width` values per record (1 for a plain column, H * W * 3 for an image), or kVarying: then
+// `ends` says where each record's values end. Text and other byte strings are views; what they point to is
+// the fetched bytes, or something that `keep` owns, and lives as long as the block. A missing value still
+// has its place in `values` (0, or an empty view); `missing` marks it.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace lockstep {
+
+// In the order of ColumnValues' alternatives.
+enum class ValueType : uint8_t { kU8, kI32, kI64, kF32, kF64, kBytes };
+std::string_view name_of(ValueType type);
+
+inline constexpr int64_t kVarying = -1;
+
+using ColumnValues = std::variant<std::vector<uint8_t>, std::vector<int32_t>, std::vector<int64_t>,
+                                  std::vector<float>, std::vector<double>, std::vector<std::string_view>>;
+
+// What a column is called and holds, without its values.
+struct BlockField {
+  std::string name;
+  ValueType type = ValueType::kF32;
+  int64_t width = 1;
+
+  bool operator==(const BlockField&) const = default;
+};
+
+struct BlockColumn {
+  std::string name;
+  int64_t width = 1;
+  ColumnValues values;
+  std::vector<int64_t> ends = {};     // one per record, where width is kVarying
+  std::vector<uint8_t> missing = {};  // one per record, 1 where there is no value; empty: none is missing
+
+  ValueType type() const { return static_cast<ValueType>(values.index()); }
+  BlockField field() const { return {name, type(), width}; }
+  template <typename T>
+  std::vector<T>& as() {
+    return std::get<std::vector<T>>(values);
+  }
+  template <typename T>
+  const std::vector<T>& as() const {
+    return std::get<std::vector<T>>(values);
+  }
+  bool is_missing(size_t record) const { return !missing.empty() && missing[record] != 0; }
+};
+
+BlockColumn make_column(const BlockField& field);
+
+struct ColumnBlock {
+  int64_t records = 0;
+  std::vector<BlockColumn> columns;
+  std::vector<std::shared_ptr<const void>> keep;  // what views point to beside the fetched bytes
+
+  // Throws UserError that names the columns there are.
+  size_t index_of(std::string_view name) const;
+  BlockColumn& column(std::string_view name) { return columns[index_of(name)]; }
+  const BlockColumn& column(std::string_view name) const { return columns[index_of(name)]; }
+  std::vector<BlockField> fields() const;
+  // No records, and columns of these kinds; memory that fits is used again.
+  void reset(const std::vector<BlockField>& fields);
+  int64_t bytes() const;  // of all values, without what views point to
+};
+
+// Throws UserError that names the columns there are.
+size_t index_of(const std::vector<BlockField>& fields, std::string_view name);
+// Throws InternalError unless every column holds as many values as the block has records.
+void check_block(const ColumnBlock& block);
+
+}  // namespace lockstep

@@ -1,0 +1,101 @@
+// Format: how records lie in a shard of one kind (CSV, JSONL, TFRecord ...), and how they become columns.
+//
+// A format is made once for a data set and used from many threads; what it knows about a single shard is in
+// the shard's index and decoder. How to add one: docs/input.md.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/format/byte_source.h"
+#include "data/format/column_block.h"
+#include "data/format/shard_index.h"
+
+namespace lockstep {
+
+enum class BadRecords : uint8_t { kStop, kSkip };
+
+struct FormatOptions {
+  // The columns to decode and the types they are wanted in; others are passed over. Formats that know the
+  // type of a column give that one, where both are numbers. Empty: all, as Format::fields describes them.
+  std::vector<BlockField> columns = {};
+  // What only this format knows, as written in the job file; an unknown key is a UserError.
+  std::map<std::string, std::string> settings = {};
+  // kSkip: index() finds every record that decoding would refuse and lists it; decoding leaves these out.
+  BadRecords bad = BadRecords::kStop;
+
+  // Part of a data set's fingerprint.
+  std::string text() const;
+  // What an index depends on: settings, and where bad records are skipped, what makes a record bad.
+  std::string index_text() const;
+};
+
+// One shard made ready to decode. Used from many threads at once.
+class ShardDecoder {
+ public:
+  virtual ~ShardDecoder() = default;
+
+  const ByteSource& bytes() const { return *bytes_; }
+  const ShardIndex& index() const { return *index_; }
+
+  // What must be read to decode records [first, first + count): by default the granules that hold them. A
+  // format with its columns apart names the parts that are wanted.
+  virtual std::vector<GranuleSpan> spans(int64_t first, int64_t count) const;
+  // Appends these records to the block, which has the columns of Format::fields. `fetched` holds the bytes
+  // of each span, with kPadding zero bytes after it, and lives as long as the block.
+  // Throws UserError that names file, offset and what is wrong, also for a record that the index has as good.
+  virtual void decode(std::span<const std::string_view> fetched, int64_t first, int64_t count,
+                      ColumnBlock& block) const = 0;
+  // Where a record lies, for messages; may read the shard.
+  virtual std::string describe(int64_t record) const;
+
+  static constexpr int64_t kPadding = 64;
+
+ protected:
+  ShardDecoder(const ByteSource& bytes, const ShardIndex& index) : bytes_(&bytes), index_(&index) {}
+
+ private:
+  const ByteSource* bytes_;
+  const ShardIndex* index_;
+};
+
+class Format {
+ public:
+  // Called with the bytes that were looked at since the last call, from one thread per shard.
+  using Progress = std::function<void(int64_t bytes)>;
+
+  virtual ~Format() = default;
+
+  virtual std::string_view name() const = 0;
+  // Part of what an index is valid for: changes when the same shard would be indexed or decoded otherwise.
+  virtual int version() const = 0;
+  // What the names of its files end in, to choose among those of a folder; empty: all of them.
+  virtual std::string_view suffix() const { return {}; }
+  // The columns that blocks have: what the options ask for, or all that the shard names.
+  virtual std::vector<BlockField> fields(const ByteSource& shard) const = 0;
+  // Looks through a whole shard in order. Does not depend on the wanted columns unless bad records are
+  // skipped. Memory stays small however long the shard or a record is. The
+  // content's hash is added by the caller.
+  virtual ShardIndex index(const ByteSource& shard, const Progress& progress) const = 0;
+  // Both outlive the decoder.
+  virtual std::unique_ptr<ShardDecoder> open(const ByteSource& shard, const ShardIndex& index) const = 0;
+
+  const FormatOptions& options() const { return options_; }
+
+ protected:
+  explicit Format(FormatOptions options) : options_(std::move(options)) {}
+
+ private:
+  FormatOptions options_;
+};
+
+// Throws UserError that names the formats there are.
+std::unique_ptr<Format> make_format(std::string_view name, const FormatOptions& options);
+std::vector<std::string_view> format_names();
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+// The index of a shard from its sidecar file, or built and then kept there.
+//
+// Sidecars lie in the folder .lockstep-index beside the data, or in one that is named. A sidecar is valid for
+// one format with one set of options, and for the file as it was: its size and time of change. Several
+// processes that start together build an index once: the first one locks it. Where the folder cannot be
+// written, the index is built at every start, and the log says so.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "data/format/format.h"
+
+namespace lockstep {
+
+// Builds the index and hashes the content, in one pass where the format reads the shard in order.
+ShardIndex build_index(const Format& format, const ByteSource& shard, const Format::Progress& progress);
+
+// `folder` empty: beside the shard. `built` says whether the shard had to be read.
+struct IndexResult {
+  ShardIndex index;
+  bool built = false;
+};
+IndexResult index_of_file(const Format& format, const ByteSource& shard, const std::string& folder,
+                          const Format::Progress& progress);
+
+// Where the sidecar of a shard lies.
+std::string sidecar_path(const Format& format, const std::string& shard, const std::string& folder);
+
+}  // namespace lockstep

@@ -1,0 +1,140 @@
+#include "data/pipeline/file_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/sha256.h"
+#include "base/thread_pool.h"
+
+namespace lockstep {
+namespace {
+
+using Transforms = std::vector<std::shared_ptr<const Transform>>;
+
+// Decodes a range of records and applies the transforms, in the memory of this thread.
+ColumnBlock& transformed(const ShardSet& shards, const Transforms& transforms, BlockPlace place,
+                         int64_t count, BlockScratch& scratch, StageCounters& counters) {
+  shards.load(place.first, count, scratch, counters);
+  const StageCounters::Timer timer(counters, Stage::kTransform);
+  try {
+    for (const auto& transform : transforms) transform->apply(place, scratch.block);
+  } catch (const BadValue& bad) {
+    throw UserError("{}: {}", shards.describe(place.first + static_cast<int64_t>(bad.row())), bad.what());
+  }
+  return scratch.block;
+}
+
+void clear_row(const Batch& batch, size_t column, std::span<std::byte> row) {
+  const Column& kind = batch.columns()[column];
+  std::fill(row.begin(), row.end(), std::byte{0});
+  const bool label = kind.name == "labels" || kind.name == "targets";
+  if (kind.dtype != DType::kI32 || !label) return;
+  for (size_t at = 0; at < row.size(); at += sizeof kIgnoredLabel)
+    std::memcpy(row.data() + at, &kIgnoredLabel, sizeof kIgnoredLabel);
+}
+
+}  // namespace
+
+FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transforms,
+                       FileSourceOptions options)
+    : shards_(std::move(shards)),
+      transforms_(std::move(transforms)),
+      options_(std::move(options)),
+      layout_(options_.columns),
+      block_(shards_->manifest().block_records()) {
+  std::vector<BlockField> fields = shards_->fields();
+  std::string text = "files 1\n" + shards_->fingerprint() + "\n";
+  for (const auto& transform : transforms_) {
+    fields = transform->output(fields);
+    text += transform->text() + "\n" + transform->fitted();
+  }
+  for (const Column& column : options_.columns) index_of(fields, column.name);
+  fingerprint_ = sha256(text);
+
+  const int64_t rows = block_ * layout_.row_bytes() + static_cast<int64_t>(sizeof(RowBlock));
+  const int64_t blocks = (size() + block_ - 1) / block_;
+  // Beside the rows: the fetched bytes, and columns of which none takes more than a view per value.
+  const int64_t fetched = shards_->manifest().bytes() / size() * block_;
+  const int64_t decoded = block_ * static_cast<int64_t>(shards_->fields().size() * sizeof(std::string_view));
+  const int64_t loading = rows + fetched + decoded;
+  if (loading > options_.budget)
+    throw UserError(
+        "a block of {} records takes {} bytes to read, more than the {} bytes that reading may "
+        "use; allow more",
+        block_, loading, options_.budget);
+  cache_ = std::make_unique<BlockCache>(BlockCacheOptions{
+      .limit = options_.budget, .loading = loading, .keep_all = blocks * rows + loading <= options_.budget});
+}
+
+std::unique_ptr<RowBlock> FileSource::load(int64_t block) const {
+  thread_local BlockScratch scratch;
+  const int64_t first = block * block_;
+  const int64_t count = std::min(block_, size() - first);
+  const ColumnBlock& columns =
+      transformed(*shards_, transforms_, {options_.seed, 0, first}, count, scratch, counters_);
+  const StageCounters::Timer timer(counters_, Stage::kTransform);
+  return std::make_unique<RowBlock>(layout_, options_.columns, columns);
+}
+
+void FileSource::fill(std::span<const int64_t> records, Batch& batch) const {
+  check_fill(records, batch);
+  // Rows by block, so that a block is asked for once however small the budget is.
+  std::vector<uint32_t> rows(records.size());
+  std::iota(rows.begin(), rows.end(), 0u);
+  std::sort(rows.begin(), rows.end(), [&](uint32_t a, uint32_t b) { return records[a] < records[b]; });
+  std::vector<std::byte*> columns;
+  for (size_t c = 0; c < layout_.columns(); ++c) columns.push_back(batch.mutable_data(c));
+  const auto row_of = [&](size_t column, uint32_t row) {
+    return std::span(columns[column] + row * layout_.bytes(column),
+                     static_cast<size_t>(layout_.bytes(column)));
+  };
+  for (size_t at = 0; at < rows.size();) {
+    if (records[rows[at]] == kNoRecord) {
+      for (size_t c = 0; c < columns.size(); ++c) clear_row(batch, c, row_of(c, rows[at]));
+      ++at;
+      continue;
+    }
+    const int64_t number = records[rows[at]] / block_;
+    size_t end = at;
+    while (end < rows.size() && records[rows[end]] / block_ == number) ++end;
+    const auto block = cache_->get(number, static_cast<int64_t>(end - at), [&] { return load(number); });
+    const StageCounters::Timer timer(counters_, Stage::kAssemble);
+    for (; at < end; ++at) {
+      const std::byte* row = block->row(records[rows[at]] - number * block_);
+      for (size_t c = 0; c < columns.size(); ++c)
+        std::memcpy(row_of(c, rows[at]).data(), row + layout_.offset(c),
+                    static_cast<size_t>(layout_.bytes(c)));
+    }
+  }
+}
+
+void fit_transform(const ShardSet& shards, const Transforms& before, Transform& transform, int64_t records,
+                   int threads) {
+  std::unique_ptr<TransformFit> all = transform.begin_fit();
+  if (!all) return;
+  const int64_t block = shards.manifest().block_records();
+  const int64_t blocks = (records + block - 1) / block;
+  // A stretch of blocks at a time, so that few fits wait to be merged.
+  const int64_t stretch = 16 * int64_t{threads};
+  ThreadPool pool(threads);
+  StageCounters counters;
+  for (int64_t begin = 0; begin < blocks; begin += stretch) {
+    const int64_t count = std::min(stretch, blocks - begin);
+    std::vector<std::unique_ptr<TransformFit>> fits(static_cast<size_t>(count));
+    pool.run(count, [&](int64_t task) {
+      thread_local BlockScratch scratch;
+      const int64_t first = (begin + task) * block;
+      const ColumnBlock& columns =
+          transformed(shards, before, {0, 0, first}, std::min(block, records - first), scratch, counters);
+      auto fit = transform.begin_fit();
+      fit->add(columns);
+      fits[static_cast<size_t>(task)] = std::move(fit);
+    });
+    for (const auto& fit : fits) all->merge(*fit);
+  }
+  transform.finish_fit(*all);
+}
+
+}  // namespace lockstep

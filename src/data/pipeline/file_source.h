@@ -1,0 +1,59 @@
+// FileSource: records in files as a Source, without ever holding all of them: shards, transforms, and a cache
+// of the blocks that are in use.
+//
+// Record i, and with it every batch, is a pure function of the files, the options and i: threads, budget and
+// what was read before decide only how long it takes.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/pipeline/block_cache.h"
+#include "data/pipeline/shard_set.h"
+#include "data/source.h"
+#include "data/transform/transform.h"
+
+namespace lockstep {
+
+struct FileSourceOptions {
+  std::vector<Column> columns;          // what the last transform makes for the model
+  int64_t budget = int64_t{512} << 20;  // bytes of blocks in memory
+  uint64_t seed = 0;                    // of random transforms
+};
+
+class FileSource : public Source {
+ public:
+  // Fitted transforms. Throws UserError if their columns do not follow from those of the shards.
+  FileSource(std::shared_ptr<const ShardSet> shards, std::vector<std::shared_ptr<const Transform>> transforms,
+             FileSourceOptions options);
+
+  int64_t size() const override { return shards_->manifest().records(); }
+  std::vector<Column> columns() const override { return options_.columns; }
+  void fill(std::span<const int64_t> records, Batch& batch) const override;
+  std::string fingerprint() const override { return fingerprint_; }
+  std::string describe(int64_t record) const override { return shards_->describe(record); }
+  int64_t block_records() const override { return block_; }
+  const StageCounters* stages() const override { return &counters_; }
+
+  int64_t peak_bytes() const { return cache_->peak_bytes(); }
+  const ShardSet& shards() const { return *shards_; }
+
+ private:
+  std::unique_ptr<RowBlock> load(int64_t block) const;
+
+  std::shared_ptr<const ShardSet> shards_;
+  std::vector<std::shared_ptr<const Transform>> transforms_;
+  FileSourceOptions options_;
+  RowLayout layout_;
+  int64_t block_;
+  std::string fingerprint_;
+  mutable StageCounters counters_;
+  mutable std::unique_ptr<BlockCache> cache_;
+};
+
+// Fits a transform to records [0, records) of the shards, after others have been applied. The result is the
+// same for any number of threads.
+void fit_transform(const ShardSet& shards, const std::vector<std::shared_ptr<const Transform>>& before,
+                   Transform& transform, int64_t records, int threads);
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+#include "data/pipeline/row_block.h"
+
+#include <cstring>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+bool holds(ValueType type, DType dtype) {
+  return (type == ValueType::kF32 && dtype == DType::kF32) ||
+         (type == ValueType::kI32 && dtype == DType::kI32);
+}
+
+const void* data_of(const BlockColumn& column) {
+  return std::visit([](const auto& values) -> const void* { return values.data(); }, column.values);
+}
+
+}  // namespace
+
+RowLayout::RowLayout(const std::vector<Column>& columns) : offsets_{0} {
+  for (const Column& column : columns)
+    offsets_.push_back(offsets_.back() + column.shape.numel() * size_of(column.dtype));
+  row_bytes_ = offsets_.back();
+}
+
+RowBlock::RowBlock(const RowLayout& layout, const std::vector<Column>& columns, const ColumnBlock& block)
+    : records_(block.records),
+      row_bytes_(layout.row_bytes()),
+      rows_(std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(records_ * row_bytes_))) {
+  check_block(block);
+  for (size_t c = 0; c < columns.size(); ++c) {
+    const BlockColumn& column = block.column(columns[c].name);
+    if (!holds(column.type(), columns[c].dtype) || column.width != columns[c].shape.numel())
+      throw UserError("column '{}' is {} of width {}, but is taken as {}{}", column.name,
+                      name_of(column.type()), column.width, name_of(columns[c].dtype),
+                      to_string(columns[c].shape));
+    const auto bytes = static_cast<size_t>(layout.bytes(c));
+    const std::byte* from = static_cast<const std::byte*>(data_of(column));
+    std::byte* to = rows_.get() + layout.offset(c);
+    for (int64_t r = 0; r < records_; ++r, from += bytes, to += row_bytes_) std::memcpy(to, from, bytes);
+  }
+}
+
+}  // namespace lockstep

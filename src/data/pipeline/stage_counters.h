@@ -1,0 +1,58 @@
+// StageCounters: where the time of reading data goes, summed over all threads.
+#pragma once
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+namespace lockstep {
+
+enum class Stage : uint8_t { kFetch, kDecode, kTransform, kAssemble };
+inline constexpr std::array<std::string_view, 4> kStageNames{"fetch", "decode", "transform", "assemble"};
+
+struct StageTimes {
+  std::array<int64_t, kStageNames.size()> nanoseconds{};
+  int64_t blocks = 0;  // loaded
+  int64_t bytes = 0;   // fetched
+};
+
+class StageCounters {
+ public:
+  // Adds the time of its life to a stage.
+  class Timer {
+   public:
+    Timer(StageCounters& counters, Stage stage)
+        : counter_(counters.nanoseconds_[static_cast<size_t>(stage)]),
+          start_(std::chrono::steady_clock::now()) {}
+    ~Timer() {
+      counter_ +=
+          std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_)
+              .count();
+    }
+    Timer(const Timer&) = delete;
+    Timer& operator=(const Timer&) = delete;
+
+   private:
+    std::atomic<int64_t>& counter_;
+    std::chrono::steady_clock::time_point start_;
+  };
+
+  void count_block(int64_t bytes) {
+    ++blocks_;
+    bytes_ += bytes;
+  }
+  StageTimes read() const {
+    StageTimes times;
+    for (size_t i = 0; i < nanoseconds_.size(); ++i) times.nanoseconds[i] = nanoseconds_[i];
+    times.blocks = blocks_;
+    times.bytes = bytes_;
+    return times;
+  }
+
+ private:
+  std::array<std::atomic<int64_t>, kStageNames.size()> nanoseconds_{};
+  std::atomic<int64_t> blocks_ = 0, bytes_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+// Tables in files, of any format with named columns, as sources for a tabular model: roles are resolved on a
+// sample of the first shard, constants fitted on the training records, and both are then used for every other
+// shard. Nothing is held in memory but the blocks in use.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/csv_encoding.h"
+#include "data/pipeline/file_source.h"
+#include "data/transform/encode_table.h"
+
+namespace lockstep {
+
+struct TableOptions {
+  std::string format = "csv";
+  CsvOptions csv;                                    // roles, and the share to hold out of the fit
+  std::vector<TransformOptions> transforms = {};     // before the table is encoded
+  std::map<std::string, std::string> settings = {};  // of the format
+  BadRecords bad = BadRecords::kStop;
+  double most_bad = 0;
+  std::string index_folder = {};  // empty: beside the data
+  int threads = 1;                // to index and to fit with
+  int64_t budget = int64_t{512} << 20;
+};
+
+struct Table {
+  std::shared_ptr<const FileSource> source;
+  std::shared_ptr<const EncodeTable> encoding;
+  std::vector<std::shared_ptr<const Transform>> transforms;  // the encoding is the last
+};
+
+// Fits to the shards, less what the options hold out. A fit is kept beside the indexes.
+Table open_table(const TableOptions& options, const std::vector<std::string>& files);
+// Other shards of the same table.
+Table open_table(const TableOptions& options, const Table& fitted, const std::vector<std::string>& files);
+
+// The same for shards that are not files; nothing is kept.
+using Shards = std::vector<std::unique_ptr<ByteSource>>;
+Table open_table(const TableOptions& options, const std::function<Shards()>& open);
+Table open_table(const TableOptions& options, const Table& fitted, const std::function<Shards()>& open);
+
+}  // namespace lockstep

@@ -1,0 +1,154 @@
+#include "data/transform/encode_table.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+// A numeric column as f64, with NaN for what is missing.
+void numbers_of(const BlockColumn& column, std::vector<double>& out) {
+  std::visit(
+      [&](const auto& values) {
+        using T = typename std::decay_t<decltype(values)>::value_type;
+        if constexpr (std::is_same_v<T, std::string_view>)
+          throw UserError("column '{}' holds text; name it as categorical", column.name);
+        else
+          out.assign(values.begin(), values.end());
+      },
+      column.values);
+  for (size_t r = 0; r < column.missing.size(); ++r)
+    if (column.missing[r] != 0) out[r] = std::numeric_limits<double>::quiet_NaN();
+}
+
+// Numbers are looked up by their text, so that a column means the same in every format.
+template <typename Take>
+void for_each_text(const BlockColumn& column, size_t records, const Take& take) {
+  std::visit(
+      [&](const auto& values) {
+        using T = typename std::decay_t<decltype(values)>::value_type;
+        for (size_t r = 0; r < records; ++r) {
+          if (column.is_missing(r)) {
+            take(r, std::string_view());
+          } else if constexpr (std::is_same_v<T, std::string_view>) {
+            take(r, values[r]);
+          } else {
+            const std::string text = fmt::format("{}", values[r]);
+            take(r, std::string_view(text));
+          }
+        }
+      },
+      column.values);
+}
+
+class TableFit : public TransformFit {
+ public:
+  explicit TableFit(const CsvEncoding& encoding) : encoding_(encoding), summaries_(encoding.numeric.size()) {}
+
+  void add(const ColumnBlock& block) override {
+    std::vector<double> numbers;
+    for (size_t i = 0; i < summaries_.size(); ++i) {
+      numbers_of(block.column(encoding_.numeric[i].name), numbers);
+      summaries_[i].merge(summarise(numbers));
+    }
+  }
+  void merge(const TransformFit& next) override {
+    const auto& other = dynamic_cast<const TableFit&>(next);
+    for (size_t i = 0; i < summaries_.size(); ++i) summaries_[i].merge(other.summaries_[i]);
+  }
+  const NumericSummary& summary(size_t column) const { return summaries_[column]; }
+
+ private:
+  const CsvEncoding& encoding_;
+  std::vector<NumericSummary> summaries_;
+};
+
+void encode_dense(const CsvEncoding& encoding, const ColumnBlock& block, std::vector<float>& dense) {
+  const size_t width = static_cast<size_t>(encoding.dense());
+  const size_t records = static_cast<size_t>(block.records);
+  dense.resize(records * width);
+  size_t flag = encoding.numeric.size();
+  std::vector<double> numbers;
+  for (size_t i = 0; i < encoding.numeric.size(); ++i) {
+    const CsvNumeric& column = encoding.numeric[i];
+    numbers_of(block.column(column.name), numbers);
+    for (size_t r = 0; r < records; ++r) {
+      dense[r * width + i] = encode_number(column, numbers[r]);
+      if (column.missing_flag) dense[r * width + flag] = std::isnan(numbers[r]) ? 1.0f : 0.0f;
+    }
+    flag += column.missing_flag;
+  }
+}
+
+void encode_labels(const CsvEncoding& encoding, const ColumnBlock& block, std::vector<float>& labels) {
+  labels.resize(static_cast<size_t>(block.records));
+  for_each_text(block.column(encoding.label), labels.size(), [&](size_t r, std::string_view text) {
+    const auto value = parse_label(text);
+    if (!value)
+      throw BadValue(
+          r, fmt::format("the label '{}' is '{}'; it must be 0 or 1", encoding.label, text.substr(0, 40)));
+    labels[r] = *value;
+  });
+}
+
+}  // namespace
+
+std::vector<BlockField> EncodeTable::wanted() const {
+  std::vector<BlockField> fields;
+  for (const CsvNumeric& column : encoding_.numeric) fields.push_back({column.name, ValueType::kF64, 1});
+  for (const std::string& name : encoding_.categorical) fields.push_back({name, ValueType::kBytes, 1});
+  fields.push_back({encoding_.label, ValueType::kBytes, 1});
+  return fields;
+}
+
+std::vector<Column> EncodeTable::columns() const {
+  std::vector<Column> columns{{"dense", DType::kF32, {encoding_.dense()}}};
+  for (size_t i = 0; i < encoding_.categorical.size(); ++i)
+    columns.push_back({fmt::format("category.{}", i), DType::kI32, {}});
+  columns.push_back({"labels", DType::kF32, {}});
+  return columns;
+}
+
+std::vector<BlockField> EncodeTable::output(const std::vector<BlockField>& input) const {
+  for (const BlockField& field : wanted()) {
+    const BlockField& found = input[index_of(input, field.name)];
+    if (found.width != 1) throw UserError("column '{}' holds several values in a record", field.name);
+    if (field.type == ValueType::kF64 && found.type == ValueType::kBytes)
+      throw UserError("column '{}' holds text; name it as categorical", field.name);
+  }
+  std::vector<BlockField> fields;
+  for (const Column& column : columns())
+    fields.push_back(
+        {column.name, column.dtype == DType::kF32 ? ValueType::kF32 : ValueType::kI32, column.shape.numel()});
+  return fields;
+}
+
+void EncodeTable::apply(const BlockPlace&, ColumnBlock& block) const {
+  ColumnBlock encoded;
+  encoded.reset(output(block.fields()));
+  encoded.records = block.records;
+  const size_t records = static_cast<size_t>(block.records);
+  encode_dense(encoding_, block, encoded.columns[0].as<float>());
+  for (size_t i = 0; i < encoding_.categorical.size(); ++i) {
+    auto& buckets = encoded.columns[1 + i].as<int32_t>();
+    buckets.resize(records);
+    for_each_text(block.column(encoding_.categorical[i]), records, [&](size_t r, std::string_view text) {
+      buckets[r] = category_bucket(text, encoding_.buckets);
+    });
+  }
+  encode_labels(encoding_, block, encoded.columns.back().as<float>());
+  block = std::move(encoded);
+}
+
+std::unique_ptr<TransformFit> EncodeTable::begin_fit() const { return std::make_unique<TableFit>(encoding_); }
+
+void EncodeTable::finish_fit(const TransformFit& fit) {
+  const auto& table = dynamic_cast<const TableFit&>(fit);
+  for (size_t i = 0; i < encoding_.numeric.size(); ++i)
+    fit_numeric(options_, table.summary(i), encoding_.numeric[i]);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,39 @@
+// EncodeTable: the columns of a table as the inputs of a tabular model, by data/csv_encoding.h: dense f32[D],
+// category.<i> i32 for each categorical column, labels f32. The last transform of every table, whatever
+// format it came in.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "data/csv_encoding.h"
+#include "data/source.h"
+#include "data/transform/transform.h"
+
+namespace lockstep {
+
+class EncodeTable : public Transform {
+ public:
+  // `encoding` has the roles of the columns, and constants where it is not to be fitted.
+  EncodeTable(CsvOptions options, CsvEncoding encoding)
+      : options_(std::move(options)), encoding_(std::move(encoding)) {}
+
+  std::string text() const override { return "table 1"; }
+  std::vector<BlockField> output(const std::vector<BlockField>& input) const override;
+  void apply(const BlockPlace& place, ColumnBlock& block) const override;
+  std::unique_ptr<TransformFit> begin_fit() const override;
+  void finish_fit(const TransformFit& fit) override;
+  std::string fitted() const override { return to_text(encoding_); }
+  void set_fitted(std::string_view text) override { take_constants(text, encoding_); }
+
+  const CsvEncoding& encoding() const { return encoding_; }
+  // The columns to decode: numeric ones as f64, the others as bytes.
+  std::vector<BlockField> wanted() const;
+  // As a source has them.
+  std::vector<Column> columns() const;
+
+ private:
+  CsvOptions options_;
+  CsvEncoding encoding_;
+};
+
+}  // namespace lockstep

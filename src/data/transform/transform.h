@@ -1,0 +1,81 @@
+// Transform: one named step from the columns that a format decodes to the columns that a model takes.
+//
+// It works on whole blocks and is a pure function of (settings, fitted statistics, block), so that who runs
+// it, when, and with which other blocks cannot matter. What is drawn at random is keyed by (seed, epoch,
+// record), never by a stream. How to add one: docs/input.md.
+//
+// Some transforms learn constants from the training data first (a mean, a vocabulary). Every block gives its
+// own TransformFit, on any thread; they are merged strictly in the order of the blocks, so the constants have
+// the same bits for any number of threads. They are kept with the run as text.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/format/column_block.h"
+
+namespace lockstep {
+
+// As written in the job file: every key but `name`. A single value is a list of one.
+struct TransformOptions {
+  std::string name;
+  std::map<std::string, std::vector<std::string>> settings = {};
+};
+
+// Which records a block holds.
+struct BlockPlace {
+  uint64_t seed = 0;
+  int64_t epoch = 0;
+  int64_t first = 0;  // the number of its first record in the source
+};
+
+// Thrown by apply() and by fits for a value that cannot be used: the caller says which record of which file
+// it is.
+class BadValue : public std::runtime_error {
+ public:
+  BadValue(size_t row, const std::string& problem) : std::runtime_error(problem), row_(row) {}
+  size_t row() const { return row_; }  // in the block
+
+ private:
+  size_t row_;
+};
+
+// Statistics of some consecutive blocks.
+class TransformFit {
+ public:
+  virtual ~TransformFit() = default;
+  virtual void add(const ColumnBlock& block) = 0;
+  // `next` is of the same class, and of the blocks that follow.
+  virtual void merge(const TransformFit& next) = 0;
+};
+
+class Transform {
+ public:
+  virtual ~Transform() = default;
+
+  // One line with every setting: part of the data's fingerprint.
+  virtual std::string text() const = 0;
+  // True if what it does depends on seed and epoch; its blocks are then not kept for another epoch.
+  virtual bool random() const { return false; }
+  // The columns it makes of these. Throws UserError for a column that is not there or of the wrong type.
+  virtual std::vector<BlockField> output(const std::vector<BlockField>& input) const = 0;
+  virtual void apply(const BlockPlace& place, ColumnBlock& block) const = 0;
+
+  // Null: there is nothing to fit.
+  virtual std::unique_ptr<TransformFit> begin_fit() const { return nullptr; }
+  // Takes over the statistics of all training blocks, before the first apply().
+  virtual void finish_fit(const TransformFit& fit);
+  // The constants as text, every bit of them, and the way back.
+  virtual std::string fitted() const { return {}; }
+  virtual void set_fitted(std::string_view text);
+};
+
+// Throws UserError that names the transforms there are, or the setting that is wrong.
+std::unique_ptr<Transform> make_transform(const TransformOptions& options);
+std::vector<std::string_view> transform_names();
+
+}  // namespace lockstep
