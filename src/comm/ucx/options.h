@@ -1,0 +1,26 @@
+// How the ranks of several hosts find and reach each other.
+#pragma once
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/transport.h"
+
+namespace lockstep::ucx {
+
+// Gives everybody's texts, by rank, for one's own. The store of a run does this; here it is only called.
+using Exchange = std::function<std::vector<std::string>(const std::string& own)>;
+
+struct UcxOptions {
+  WaitLimits limits = {};
+  std::chrono::milliseconds meeting_deadline{60000};
+  // The network interface to use, such as eth0, or lo for ranks of one host (comm/ucx/interface.h finds it).
+  // Empty: what UCX_NET_DEVICES says, or all.
+  std::string interface = {};
+  // UCX's names of transports. None of shared memory is among them: ranks of one host have comm/shm, and
+  // processes in different network namespaces of a machine are different hosts.
+  std::string transports = "tcp,rc,ud,dc";
+};
+
+}  // namespace lockstep::ucx
