@@ -25,8 +25,9 @@ Data open_table(const CsvOptions& csv, const std::vector<CsvShard>& train,
   return data;
 }
 
-Data open_csv(const DataOptions& options) {
+Data open_table_files(const DataOptions& options) {
   TableOptions table;
+  table.format = options.table;
   table.csv = options.csv;
   table.csv.hold_out = has_eval(options) ? 0 : options.hold_out;
   table.threads = options.threads;
@@ -75,7 +76,7 @@ Data open_generated(Options generated, const DataOptions& options) {
 Data open_whole(const DataOptions& options) {
   const int64_t seq = options.seq;
   switch (options.format) {
-    case Format::kCsv: return open_csv(options);
+    case Format::kTable: return open_table_files(options);
     case Format::kFraud: return open_fraud(options);
     case Format::kText: {
       Data data{std::make_shared<TextSource>(options.train.files, seq), nullptr, {}};

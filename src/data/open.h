@@ -11,20 +11,21 @@
 namespace lockstep {
 
 struct PartOptions {
-  std::vector<std::string> files;  // of csv and text: paths, folders, patterns
+  std::vector<std::string> files;  // of tables and text: paths, folders, patterns
   int64_t samples = 0;             // of generated data
 };
 
 struct DataOptions {
   enum class Format : uint8_t {
-    kCsv,
+    kTable,  // files of a format with named columns: data/table.h
     kText,
     kFraud,          // generated card transactions, as data/fraud_csv.h makes them
     kPatternTokens,  // generated sequences to continue
     kPatternText,    // generated sequences to classify
     kPatternImages,  // generated images to classify
   };
-  Format format = Format::kCsv;
+  Format format = Format::kTable;
+  std::string table = "csv";  // which one, as data/format/format.h names it
   PartOptions train;
   PartOptions eval;     // empty: none, or what is held out of train
   double hold_out = 0;  // the last share of the training records, when eval is empty

@@ -26,6 +26,8 @@ LOCKSTEP_CHOICE_NAMES(ModelFamily, "gpt", "encoder", "tabular", "resnet")
 
 enum class DataFormat : uint8_t { kCsv, kText, kSynthetic };
 LOCKSTEP_CHOICE_NAMES(DataFormat, "csv", "text", "synthetic")
+// Files whose records have named columns; each is a format of data/format under the same name.
+inline constexpr auto kTableFormats = std::to_array({DataFormat::kCsv});
 
 enum class OptimizerName : uint8_t { kSgd, kAdam, kAdamW, kLamb, kLion, kAdafactor };
 LOCKSTEP_CHOICE_NAMES(OptimizerName, "sgd", "adam", "adamw", "lamb", "lion", "adafactor")

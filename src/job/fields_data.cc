@@ -7,34 +7,48 @@ namespace {
 constexpr std::string_view kTrainFormat = "data.train.format";
 constexpr std::string_view kEvalFormat = "data.eval.format";
 
+using Cases = std::vector<std::pair<std::string_view, std::string_view>>;
+
+Cases for_tables(std::string_view value) {
+  Cases cases;
+  for (const DataFormat format : kTableFormats) cases.emplace_back(name_of(format), value);
+  return cases;
+}
+
+Cases for_files() {
+  Cases cases = for_tables("");
+  cases.emplace_back("text", "");
+  return cases;
+}
+
 #define LOCKSTEP_SOURCE_FIELDS(part, format)                                                             \
   LOCKSTEP_FIELD(data.part.files, "paths, folders or patterns with * and ?")                             \
       .example("\"tx/*.csv\"")                                                                           \
       .or_else("none")                                                                                   \
-      .when(format, {{"csv", ""}, {"text", ""}}),                                                        \
+      .when(format, for_files()),                                                                        \
       LOCKSTEP_FIELD(data.part.label, "the column to predict, 0 or 1")                                   \
           .example("is_fraud")                                                                           \
-          .when(format, {{"csv", "label"}}),                                                             \
+          .when(format, for_tables("label")),                                                            \
       LOCKSTEP_FIELD(data.part.columns.numeric, "columns that are numbers")                              \
           .example("[amount, hour]")                                                                     \
           .or_else("those that hold only numbers")                                                       \
-          .when(format, {{"csv", ""}}),                                                                  \
+          .when(format, for_tables("")),                                                                 \
       LOCKSTEP_FIELD(data.part.columns.categorical, "columns whose values are looked up in tables")      \
           .example("[merchant, country]")                                                                \
           .or_else("the others")                                                                         \
-          .when(format, {{"csv", ""}}),                                                                  \
+          .when(format, for_tables("")),                                                                 \
       LOCKSTEP_FIELD(data.part.columns.ignore, "columns to leave out")                                   \
           .example("[transaction_id]")                                                                   \
           .or_else("none")                                                                               \
-          .when(format, {{"csv", ""}}),                                                                  \
+          .when(format, for_tables("")),                                                                 \
       LOCKSTEP_FIELD(data.part.columns.log1p, "numeric columns to take the logarithm of, as log(1 + x)") \
           .example("[amount]")                                                                           \
           .or_else("the skewed ones that are never negative")                                            \
-          .when(format, {{"csv", ""}}),                                                                  \
+          .when(format, for_tables("")),                                                                 \
       LOCKSTEP_FIELD(data.part.columns.fill, "what a missing number counts as")                          \
           .example("0")                                                                                  \
           .or_else("the column's mean")                                                                  \
-          .when(format, {{"csv", ""}}),                                                                  \
+          .when(format, for_tables("")),                                                                 \
       LOCKSTEP_FIELD(data.part.samples, "how many samples to generate")                                  \
           .at_least(1)                                                                                   \
           .at_most(1e12)                                                                                 \

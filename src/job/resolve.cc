@@ -116,23 +116,35 @@ void check_model(const JobSpec& spec) {
     throw UserError("{}: model.depth {} is not there; use 18 or 50", spec.where("model.depth"), model.depth);
 }
 
+bool is_table(DataFormat format) {
+  return std::find(kTableFormats.begin(), kTableFormats.end(), format) != kTableFormats.end();
+}
+
+std::string table_names() {
+  std::string names;
+  for (const DataFormat format : kTableFormats)
+    names += fmt::format("{}{}", name_of(format), kTableFormats.size() > 1 ? ", " : " ");
+  return names;
+}
+
 void check_data(const JobSpec& spec) {
   const auto check = [&](const SourceSpec& source, const std::string& path) {
     if (!source.format || *source.format == DataFormat::kSynthetic) return;
     if (source.files.empty())
-      throw UserError("{}: {}.files is missing; write for example `files: {}` under {}",
-                      spec.where(path + ".format"), path,
-                      *source.format == DataFormat::kCsv ? "\"tx/*.csv\"" : "texts/", path);
+      throw UserError(
+          "{}: {}.files is missing; write for example `files: {}` under {}", spec.where(path + ".format"),
+          path, is_table(*source.format) ? fmt::format("\"tx/*.{}\"", name_of(*source.format)) : "texts/",
+          path);
   };
   check(spec.data.train, "data.train");
   check(spec.data.eval, "data.eval");
   const DataFormat format = *spec.data.train.format;
   const bool tabular = spec.model.family == ModelFamily::kTabular;
-  if ((format == DataFormat::kCsv && !tabular) ||
+  if ((is_table(format) && !tabular) ||
       (format == DataFormat::kText && spec.model.family != ModelFamily::kGpt))
     throw UserError("{}: data.train.format {} does not go with model.family {}; use {}",
                     spec.where("data.train.format"), name_of(format), name_of(spec.model.family),
-                    tabular                                  ? "csv or synthetic"
+                    tabular                                  ? table_names() + "or synthetic"
                     : spec.model.family == ModelFamily::kGpt ? "text or synthetic"
                                                              : "synthetic");
 }

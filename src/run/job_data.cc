@@ -1,5 +1,7 @@
 #include "run/job_data.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "run/job_options.h"
 
@@ -9,11 +11,10 @@ namespace {
 using Format = DataOptions::Format;
 
 Format format_of(const JobSpec& spec) {
-  switch (*spec.data.train.format) {
-    case DataFormat::kCsv: return Format::kCsv;
-    case DataFormat::kText: return Format::kText;
-    case DataFormat::kSynthetic: break;
-  }
+  const DataFormat format = *spec.data.train.format;
+  if (std::find(kTableFormats.begin(), kTableFormats.end(), format) != kTableFormats.end())
+    return Format::kTable;
+  if (format == DataFormat::kText) return Format::kText;
   switch (spec.model.family) {
     case ModelFamily::kGpt: return Format::kPatternTokens;
     case ModelFamily::kEncoder: return Format::kPatternText;
@@ -41,6 +42,7 @@ CsvOptions csv_options(const JobSpec& spec) {
 Data open_job_data(const JobSpec& spec) {
   DataOptions options;
   options.format = format_of(spec);
+  if (options.format == Format::kTable) options.table = name_of(*spec.data.train.format);
   options.train = {spec.data.train.files, spec.data.train.samples};
   options.eval = {spec.data.eval.files, spec.data.eval.samples};
   options.hold_out = spec.data.hold_out;
