@@ -172,7 +172,9 @@ void TrainRun::one_step() {
   const double input_before = feeder_.seconds();
   const double comm_before = train_.comm_seconds();
   const StepResult result =
-      train_.accumulate([&](int64_t microbatch) { feeder_.load(train_, step, microbatch); }, step);
+      train_.accumulate([&](int64_t microbatch) { feeder_.load(train_, step, microbatch); }, step,
+                        [this] { return static_cast<int64_t>(asked_by_signal()); });
+  requested_ = static_cast<Ending>(result.request);
   const double accumulated = now();
 
   StepRecord record;
@@ -257,33 +259,41 @@ void TrainRun::retain_rewind_target() {
 
 void TrainRun::finish_step() {
   const bool last = state_.step == parts_.steps();
+  const bool evaluates = !last && held_out_.exists() && due(parts_.resolved.eval_every, state_.step);
   if (workers_.leads() && !last) {
-    if (held_out_.exists() && due(parts_.resolved.eval_every, state_.step)) evaluate();
+    if (evaluates) evaluate();
     if (due(parts_.resolved.checkpoint_every, state_.step) && checkpoints_->last_step() != state_.step)
       save(false);
   }
-  end_if_agreed();
+  // Only an evaluation is worth a message; signals come with the sums of a step, where these are exchanged.
+  if (evaluates || !exchanges()) return end_if_agreed();
+  if (!last) end_with(requested_);
+}
+
+TrainRun::Ending TrainRun::asked_by_signal() const {
+  if (!workers_.leads() || signals_.caught() == 0) return Ending::kNone;
+  return signals_.caught() == SIGTERM ? Ending::kTerminated : Ending::kInterrupted;
 }
 
 void TrainRun::end_if_agreed() {
-  switch (agree_on_ending()) {
+  Ending ending = Ending::kNone;
+  if (held_out_.should_stop())
+    ending = Ending::kEarly;
+  else if (state_.step < parts_.steps())
+    ending = asked_by_signal();
+  end_with(static_cast<Ending>(workers_.agree(static_cast<int64_t>(ending), "whether to go on")));
+}
+
+void TrainRun::end_with(Ending ending) {
+  if (ending == Ending::kNone) return;
+  if (workers_.leads() && checkpoints_->last_step() != state_.step) save(false);
+  workers_.agree(0, "the last checkpoint");
+  switch (ending) {
     case Ending::kNone: return;
     case Ending::kEarly: return end("stopped_early", "the evaluations made no progress any more", kDone);
     case Ending::kTerminated: return end("preempted", "SIGTERM; a checkpoint was saved", kPreempted);
     case Ending::kInterrupted: return end("interrupted", "SIGINT; a checkpoint was saved", kInterrupted);
   }
-}
-
-TrainRun::Ending TrainRun::agree_on_ending() {
-  Ending ending = Ending::kNone;
-  const int signal = signals_.caught();
-  if (held_out_.should_stop())
-    ending = Ending::kEarly;
-  else if (signal != 0 && state_.step < parts_.steps())
-    ending = signal == SIGTERM ? Ending::kTerminated : Ending::kInterrupted;
-  // Before the others know: from then on nobody waits for the leader.
-  if (ending != Ending::kNone && workers_.leads() && checkpoints_->last_step() != state_.step) save(false);
-  return static_cast<Ending>(workers_.agree(static_cast<int64_t>(ending), "whether to go on"));
 }
 
 void TrainRun::evaluate() {

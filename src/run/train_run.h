@@ -46,9 +46,9 @@ class TrainRun {
   void begin();
   void begin_as_leader();
   void adopt(const RunState& restored);
-  // What ends the run after this step; the same on all workers.
   enum class Ending : uint8_t { kNone, kEarly, kTerminated, kInterrupted };
-  Ending agree_on_ending();
+  // What a signal asks for; of the leader, whose signals count.
+  Ending asked_by_signal() const;
   void say(const std::string& text);
   void loop();
   void one_step();
@@ -58,7 +58,10 @@ class TrainRun {
   int64_t rewind_target() const;
   void retain_rewind_target();
   void finish_step();
+  // Lets the leader decide, on all workers.
   void end_if_agreed();
+  // With a checkpoint, which the others wait for.
+  void end_with(Ending ending);
   void evaluate();
   void save(bool best);
   void wait_for_disk();
@@ -88,6 +91,7 @@ class TrainRun {
   std::unique_ptr<Watch> watch_;                 // of the leader
 
   RunState state_;
+  Ending requested_ = Ending::kNone;  // by the leader, in the step at hand
   RecentNumbers recent_;
   double last_loss_ = 0;  // of the last step that was applied
   double first_step_seconds_ = 0;

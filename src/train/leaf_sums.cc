@@ -49,7 +49,7 @@ LeafSums::LeafSums(Backend& backend, const FlatLayout& layout, const std::vector
 void LeafSums::add(float loss, int64_t count, bool first) {
   const auto at = static_cast<size_t>(slot());
   losses_[at] = first ? loss : losses_[at] + loss;
-  counts_[at] = first ? count : counts_[at] + count;
+  counts_[at].count = first ? count : counts_[at].count + count;
 }
 
 LeafRange LeafSums::next_leaf() const {
@@ -100,11 +100,13 @@ void LeafSums::push() {
     slots_.add_dense(into, from, rest);
     slots_.add_lists(into, slots_[from].tables);
     losses_[static_cast<size_t>(into)] += losses_[static_cast<size_t>(from)];
-    counts_[static_cast<size_t>(into)] += counts_[static_cast<size_t>(from)];
+    counts_[static_cast<size_t>(into)].count += counts_[static_cast<size_t>(from)].count;
   });
 }
 
-SumTotals LeafSums::finish() {
+SumTotals LeafSums::finish(int64_t request) {
+  for (Counts& counts : counts_) counts.request = 0;
+  counts_[0].request = request;
   if (group_ != nullptr) {
     const auto start = std::chrono::steady_clock::now();
     if (options_.exchange) reduce_rest();
@@ -113,7 +115,7 @@ SumTotals LeafSums::finish() {
   }
   stack_.clear();
   merged_ = 0;
-  return {losses_[0], counts_[0]};
+  return {losses_[0], counts_[0].count, counts_[0].request};
 }
 
 void LeafSums::reduce_rest() {
@@ -130,7 +132,7 @@ void LeafSums::reduce_rest() {
   group_->all_reduce(
       {.type = SumType::kF32, .count = 1, .partials = losses, .order = tree_.order(), .label = "loss"});
   group_->all_reduce(
-      {.type = SumType::kI64, .count = 1, .partials = counts, .order = tree_.order(), .label = "count"});
+      {.type = SumType::kI64, .count = 2, .partials = counts, .order = tree_.order(), .label = "counts"});
 }
 
 // The lists of every partial sum of a rank, per partial sum and table: its own, or received from it.

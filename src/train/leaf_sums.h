@@ -22,6 +22,7 @@ namespace lockstep {
 struct SumTotals {
   float loss = 0;
   int64_t count = 0;
+  int64_t request = 0;
 };
 
 class LeafSums {
@@ -43,8 +44,9 @@ class LeafSums {
   void add(float loss, int64_t count, bool first);
   // The leaf at hand is complete.
   void push();
-  // Completes the tree. Begin again with the next step.
-  SumTotals finish();
+  // Completes the tree. Begin again with the next step. The workers' requests are added up on the way; one of
+  // them at most should have any.
+  SumTotals finish(int64_t request = 0);
 
   double comm_seconds() const { return comm_seconds_; }  // spent in finish so far, waiting
 
@@ -66,7 +68,11 @@ class LeafSums {
   GradientSlots slots_;
   LeafStack stack_;
   std::vector<float> losses_;  // per slot
-  std::vector<int64_t> counts_;
+  struct Counts {
+    int64_t count = 0;
+    int64_t request = 0;
+  };
+  std::vector<Counts> counts_;
   int64_t merged_ = 0;  // elements of the last leaf that are merged
   Slice last_bucket_;   // which nothing is left to hide
   std::vector<Group::Ticket> tickets_;

@@ -156,7 +156,7 @@ Executable& TrainStep::prepare_microbatch(int64_t microbatch, const Loader& load
   return *backward_;
 }
 
-StepResult TrainStep::accumulate(const Loader& load, int64_t step) {
+StepResult TrainStep::accumulate(const Loader& load, int64_t step, const Request& request) {
   LOCKSTEP_CHECK(load || options_.microbatches == 1, "{} microbatches need a loader", options_.microbatches);
   // A row may be left behind for at most as many steps as learning rates are remembered.
   if (steps_applied_ + 1 - caught_up_ >= kLrHistory) catch_up_all();
@@ -172,8 +172,9 @@ StepResult TrainStep::accumulate(const Loader& load, int64_t step) {
     run_backward(m);
     if (tree.ends_leaf(m)) sums_->push();
   }
-  const SumTotals totals = sums_->finish();
+  const SumTotals totals = sums_->finish(request ? request() : 0);
   StepResult result;
+  result.request = totals.request;
   result.count = totals.count;
   result.loss = static_cast<double>(totals.loss) / static_cast<double>(std::max<int64_t>(totals.count, 1));
 

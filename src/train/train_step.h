@@ -21,7 +21,12 @@ struct StepResult {
   double loss = 0;  // mean over what the loss counts
   int64_t count = 0;
   double grad_norm = 0;
+  int64_t request = 0;  // of the worker that had one
 };
+
+// Asked once a step, when this worker's own sums are complete; the answer travels with the counts, so that it
+// costs no message of its own. 0 is none; one worker at most should have any.
+using Request = std::function<int64_t()>;
 
 // Calls set_input for the microbatch it is given.
 using Loader = std::function<void(int64_t microbatch)>;
@@ -42,7 +47,7 @@ class TrainStep {
   // Forward and backward of every microbatch of this worker's leaves, and the sum over all workers:
   // gradients, their norm, the loss. With one microbatch the loader
   // may be left out. `step` keys what is drawn at random; 0: the one after those applied.
-  StepResult accumulate(const Loader& load = {}, int64_t step = 0);
+  StepResult accumulate(const Loader& load = {}, int64_t step = 0, const Request& request = {});
   // One step of the optimizer with the gradients at hand. A step may be left out: nothing happened then.
   void apply(double lr);
   // Both, for callers that always apply.
