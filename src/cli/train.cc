@@ -33,7 +33,7 @@ struct TrainCommand {
 // This process trains, alone or as one of several.
 void work(JobSpec spec, const TrainCommand& command, const std::optional<WorkerPlace>& placement) {
   RunOptions options{.fresh = command.fresh, .out = &std::cerr, .out_descriptor = 2, .join = {}};
-  const bool leads = !placement || placement->rank == 0;
+  const bool leads = options.leads = !placement || placement->rank == 0;
   spec.strategy.workers = placement ? placement->size : 1;
   if (placement)
     options.join = [place = *placement](const JobParts& parts) { return join_workers(place, parts); };

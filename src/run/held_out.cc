@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "observe/record_json.h"
+#include "run/job_data.h"
 
 namespace lockstep {
 namespace {
@@ -41,11 +42,13 @@ std::optional<EvalRecord> record_from(const nlohmann::json& json) {
 
 }  // namespace
 
-HeldOut::HeldOut(const JobParts& parts, Backend& backend)
+HeldOut::HeldOut(const JobParts& parts, Backend& backend, bool evaluates)
     : source_(parts.data.eval),
+      exists_(source_ || evaluates_apart(parts.spec)),
       metric_(name_of(parts.spec.train.eval.metric)),
       stop_metric_(name_of(parts.resolved.early_stop_metric)),
       early_stop_(stop_metric_, parts.spec.train.early_stop.patience, parts.spec.train.early_stop.min_delta) {
+  if (!evaluates) return;
   if (!source_) {
     const char* asks = parts.spec.train.eval.every                ? "train.eval.every"
                        : parts.spec.train.early_stop.patience > 0 ? "train.early_stop.patience"

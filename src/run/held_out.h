@@ -16,10 +16,10 @@ namespace lockstep {
 class HeldOut {
  public:
   // Throws UserError if the job watches a metric that its model does not have, or watches anything without
-  // held-out records.
-  HeldOut(const JobParts& parts, Backend& backend);
+  // held-out records. Who does not evaluate only keeps account of what the leader found.
+  HeldOut(const JobParts& parts, Backend& backend, bool evaluates = true);
 
-  bool exists() const { return evaluator_ != nullptr; }
+  bool exists() const { return exists_; }  // the same on all workers
   // `best` in the record says whether it is the best so far.
   EvalRecord evaluate(TrainStep& train, int64_t step, const std::function<void()>& after_batch);
   bool should_stop() const { return early_stop_.should_stop(); }
@@ -34,9 +34,10 @@ class HeldOut {
 
  private:
   std::shared_ptr<const Source> source_;
+  bool exists_;
   std::string metric_, stop_metric_;
   EarlyStop early_stop_;
-  std::unique_ptr<Evaluator> evaluator_;  // null without held-out records
+  std::unique_ptr<Evaluator> evaluator_;  // null without held-out records, and where they are not evaluated
   std::optional<EvalRecord> last_, best_;
   std::optional<double> best_value_;
 };

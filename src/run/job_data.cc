@@ -39,7 +39,11 @@ CsvOptions csv_options(const JobSpec& spec) {
 
 }  // namespace
 
-Data open_job_data(const JobSpec& spec) {
+bool evaluates_apart(const JobSpec& spec) {
+  return !spec.data.eval.files.empty() || spec.data.eval.samples > 0;
+}
+
+Data open_job_data(const JobSpec& spec, bool evaluates) {
   DataOptions options;
   options.format = format_of(spec);
   if (options.format == Format::kTable) options.table = name_of(*spec.data.train.format);
@@ -53,6 +57,10 @@ Data open_job_data(const JobSpec& spec) {
   options.classes = spec.model.classes;
   options.image = spec.model.image;
   options.threads = static_cast<int>(job_threads(spec));
+  if (!evaluates && evaluates_apart(spec)) {
+    options.eval = {};
+    options.hold_out = 0;
+  }
   return open_data(options);
 }
 

@@ -7,8 +7,11 @@
 
 namespace lockstep {
 
-// Reads or generates the records. Throws UserError that names file and line.
-Data open_job_data(const JobSpec& spec);
+// Whether the records to evaluate on are others than the training records.
+bool evaluates_apart(const JobSpec& spec);
+// Reads or generates the records. Files with records to evaluate on are passed over by who does not evaluate.
+// Throws UserError that names file and line.
+Data open_job_data(const JobSpec& spec, bool evaluates = true);
 // The order in which a job reads its training records.
 Order job_order(const JobSpec& spec, const Source& source);
 // The columns of a table; the defaults where the source has none.

@@ -8,16 +8,17 @@
 
 namespace lockstep {
 
-JobParts build_parts(JobSpec spec, const Backend& backend) {
+JobParts build_parts(JobSpec spec, const Backend& backend, bool leads) {
   resolve(spec);  // refuses what does not hold together before anything is read
   require_files(spec);
-  Data data = open_job_data(spec);
+  Data data = open_job_data(spec, leads);
   const InputSizes inputs = input_sizes(*data.train);
   Model model = build_job_model(spec, inputs);
   const ResolvedJob resolved =
       resolve(spec, {.parameters = parameter_count(model), .train_samples = data.train->size()});
   Schedule schedule = job_schedule(spec, resolved);
   TrainOptions options = job_train_options(spec, resolved);
+  options.draws_weights = leads;
   Identity identity = job_identity(spec, resolved, schedule, model, data, backend.architecture());
   return {std::move(spec),    std::move(data),    inputs, std::move(model), resolved, schedule,
           std::move(options), std::move(identity)};

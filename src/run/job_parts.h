@@ -24,7 +24,8 @@ struct JobParts {
   int64_t steps() const { return *resolved.steps; }
 };
 
-// Throws UserError.
-JobParts build_parts(JobSpec spec, const Backend& backend);
+// Throws UserError. A worker that does not lead gets no records to evaluate on, and draws no weights: the
+// leader's are given to it.
+JobParts build_parts(JobSpec spec, const Backend& backend, bool leads = true);
 
 }  // namespace lockstep

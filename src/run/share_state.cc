@@ -57,18 +57,23 @@ std::string share_text(Group& group, std::string text) {
   return text;
 }
 
-}  // namespace
-
-void share_tensors(Group& group, TrainStep& train) {
-  const TrainState& state = train.state();
+void share(Group& group, TrainStep& train, std::initializer_list<const std::vector<StateTensor>*> lists) {
   TensorStream stream(group, train.backend());
-  for (const auto* tensors : {&state.model(), &state.optimizer(), &state.averages()})
+  for (const auto* tensors : lists)
     for (const StateTensor& tensor : *tensors) stream.add(tensor);
   stream.flush();
 }
 
+}  // namespace
+
+void share_weights(Group& group, TrainStep& train) {
+  const TrainState& state = train.state();
+  share(group, train, {&state.model(), &state.averages()});
+}
+
 void share_state(Group& group, TrainStep& train, RunState& state) {
-  share_tensors(group, train);
+  const TrainState& tensors = train.state();
+  share(group, train, {&tensors.model(), &tensors.optimizer(), &tensors.averages()});
   const std::string text = share_text(group, to_json(state, train.steps_applied()).dump());
   if (group.rank() == kLeader) return;
   const auto json = nlohmann::json::parse(text);

@@ -56,13 +56,13 @@ std::unique_ptr<Group> join_group(const JobParts& parts, const RunOptions& optio
 TrainRun::TrainRun(JobSpec spec, RunOptions options)
     : options_(std::move(options)),
       backend_(make_cpu_backend(job_threads(spec))),
-      parts_(build_parts(std::move(spec), *backend_)),
+      parts_(build_parts(std::move(spec), *backend_, options_.leads)),
       group_(join_group(parts_, options_)),
       workers_(group_.get()),
       train_(fitting_plans(parts_, *backend_), parts_.model, *backend_, parts_.options, group_.get()),
       feeder_(*parts_.data.train, job_order(parts_.spec, *parts_.data.train), parts_.spec.train.microbatch,
               parts_.resolved.microbatches, train_),
-      held_out_(parts_, *backend_),
+      held_out_(parts_, *backend_, options_.leads),
       guard_(job_guard(parts_.spec)) {}
 
 RunSummary TrainRun::run() {
@@ -102,7 +102,7 @@ void TrainRun::begin() {
     share_state(*group_, train_, state_);
     if (!workers_.leads()) adopt(RunState(state_));
   } else if (group_) {
-    share_tensors(*group_, train_);
+    share_weights(*group_, train_);
   }
   workers_.require_same("set of first weights", train_.weights_sha256());
   // What a rewind before the first checkpoint goes back to.
@@ -223,7 +223,7 @@ void TrainRun::act(const Decision& decision, StepRecord& record) {
   }
   if (decision.action == Decision::Action::kRewind) return rewind();
   state_.step = record.step;
-  finish_step();
+  finish_step(decision.trouble != Trouble::kNone);
 }
 
 void TrainRun::rewind() {
@@ -257,16 +257,17 @@ void TrainRun::retain_rewind_target() {
   if (parts_.spec.train.guard.non_finite == NonFinitePolicy::kRewind) checkpoints_->retain(rewind_target());
 }
 
-void TrainRun::finish_step() {
+void TrainRun::finish_step(bool examined) {
   const bool last = state_.step == parts_.steps();
   const bool evaluates = !last && held_out_.exists() && due(parts_.resolved.eval_every, state_.step);
-  if (workers_.leads() && !last) {
+  const bool saves = !last && due(parts_.resolved.checkpoint_every, state_.step);
+  if (workers_.leads()) {
     if (evaluates) evaluate();
-    if (due(parts_.resolved.checkpoint_every, state_.step) && checkpoints_->last_step() != state_.step)
-      save(false);
+    if (saves && checkpoints_->last_step() != state_.step) save(false);
   }
-  // Only an evaluation is worth a message; signals come with the sums of a step, where these are exchanged.
-  if (evaluates || !exchanges()) return end_if_agreed();
+  // Where the leader has worked alone the others wait for it, which is worth a message; elsewhere signals
+  // come with the sums of a step, where these are exchanged.
+  if (evaluates || saves || examined || !exchanges()) return end_if_agreed();
   if (!last) end_with(requested_);
 }
 

@@ -28,6 +28,7 @@ struct RunOptions {
   bool fresh = false;           // start over, whatever the output folder holds
   std::ostream* out = nullptr;  // for the progress line and messages
   int out_descriptor = 2;       // where that goes, to see whether it is a terminal
+  bool leads = true;            // as worker 0; only it needs the records to evaluate on
   // Meets the other workers, where the job has several.
   std::function<std::unique_ptr<Transport>(const JobParts& parts)> join = {};
 };
@@ -57,7 +58,7 @@ class TrainRun {
   void rewind();
   int64_t rewind_target() const;
   void retain_rewind_target();
-  void finish_step();
+  void finish_step(bool examined);
   // Lets the leader decide, on all workers.
   void end_if_agreed();
   // With a checkpoint, which the others wait for.

@@ -26,6 +26,7 @@ struct TrainOptions {
   double ema = 0;            // decay of the moving average of the weights; 0: none is kept
   int64_t workers = 1;       // that share the leaves; changes no bit
   ReduceOptions reduce = {};
+  bool draws_weights = true;  // else somebody gives them before the first step
 
   // Whether a sum that a worker holds takes several microbatches.
   bool accumulates() const {

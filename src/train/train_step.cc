@@ -36,7 +36,7 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
   if (backward_accumulate_) lists_ = sums_->slots().make_lists();
   allocate_inputs();
   bind_all();
-  state_.initialise(model, options.seed);
+  if (options.draws_weights) state_.initialise(model, options.seed);
 }
 
 void TrainStep::make_executables(TrainPlans& plans) {
