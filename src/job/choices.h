@@ -56,6 +56,9 @@ LOCKSTEP_CHOICE_NAMES(ReduceVia, "direct", "ring", "server", "none")
 enum class ReduceOrder : uint8_t { kCanonical, kFast };
 LOCKSTEP_CHOICE_NAMES(ReduceOrder, "canonical", "fast")
 
+enum class WorkerTransport : uint8_t { kAuto, kShm, kUcx };
+LOCKSTEP_CHOICE_NAMES(WorkerTransport, "auto", "shm", "ucx")
+
 #undef LOCKSTEP_CHOICE_NAMES
 
 }  // namespace lockstep

@@ -93,6 +93,9 @@ std::vector<Field> strategy_fields() {
           .at_least(1 << 12)
           .defaults_to("auto")
           .example("4MiB"),
+      LOCKSTEP_FIELD(strategy.transport,
+                     "what joins workers; auto: shm within a host, ucx between hosts; ucx: everywhere")
+          .defaults_to("auto"),
       LOCKSTEP_FIELD(strategy.memory, "memory that a worker may plan for")
           .takes_auto()
           .in_bytes()

@@ -124,6 +124,7 @@ struct StrategySpec {
   std::optional<int64_t> workers, threads, leaves;  // unset: auto
   int64_t zero = 0, pipeline = 1, tensor = 1;
   ReduceSpec reduce;
+  WorkerTransport transport = WorkerTransport::kAuto;
   std::optional<int64_t> memory;  // bytes a worker may plan for; unset: what the machine has
   double deadline = 0;            // seconds
 };

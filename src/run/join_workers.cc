@@ -1,21 +1,19 @@
 #include "run/join_workers.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 
 #include "base/error.h"
 #include "base/version.h"
 #include "comm/shm/meeting.h"
+#include "comm/ucx/ucx_transport.h"
+#include "comm/wire/hosts_transport.h"
 #include "launch/rendezvous.h"
 #include "run/worker_facts.h"
+#include "run/worker_hosts.h"
 
 namespace lockstep {
 namespace {
-
-constexpr const char* kMeetingKey = "shm/meeting";
 
 WaitLimits limits_of(const JobSpec& spec) {
   WaitLimits limits;
@@ -25,33 +23,62 @@ WaitLimits limits_of(const JobSpec& spec) {
   return limits;
 }
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
+// The ranks of this host, who meet at a name that the first of them makes known.
+std::unique_ptr<shm::ShmTransport> join_host(StoreClient& store, const wire::HostMap& map, int rank,
+                                             const WaitLimits& limits) {
+  const int host = map.host_of(rank);
+  const std::string key = fmt::format("shm/meeting/{}", host);
+  if (map.local_rank(rank) == 0) store.set(key, shm::random_meeting_name());
+  shm::ShmOptions options;
+  options.limits = limits;
+  options.meeting_deadline = limits.deadline;
+  options.first_rank = map.first(host);
+  return shm::join_processes(store.get(key, limits.deadline), map.local_rank(rank), map.size(host), options);
+}
+
+std::unique_ptr<Transport> join_all(StoreClient& store, const wire::HostMap& map, int rank,
+                                    const WaitLimits& limits) {
+  const auto key = [](int one) { return fmt::format("ucx/address/{}", one); };
+  const ucx::Exchange exchange = [&](const std::string& own) {
+    store.set(key(rank), own);
+    std::vector<std::string> all;
+    for (int one = 0; one < map.ranks(); ++one) all.push_back(store.get(key(one), limits.deadline));
+    return all;
+  };
+  ucx::UcxOptions options;
+  options.limits = limits;
+  options.meeting_deadline = limits.deadline;
+  return ucx::join(rank, map.ranks(), exchange, options);
+}
+
+std::unique_ptr<Transport> join_as(WorkerTransport choice, StoreClient& store, const wire::HostMap& map,
+                                   int rank, const WaitLimits& limits) {
+  if (choice == WorkerTransport::kUcx) return join_all(store, map, rank, limits);
+  if (map.hosts() == 1) return join_host(store, map, rank, limits);
+  auto local = map.shares() ? join_host(store, map, rank, limits) : nullptr;
+  return std::make_unique<wire::HostsTransport>(map, std::move(local), join_all(store, map, rank, limits));
 }
 
 }  // namespace
 
-std::unique_ptr<Transport> join_workers(const WorkerPlace& placement, const JobParts& parts) {
-  if (!placement.all_on_one_host())
-    throw UserError("{}: workers on several hosts cannot be joined by this version; start them all on one",
-                    describe(placement));
-  const WaitLimits limits = limits_of(parts.spec);
+std::unique_ptr<Transport> join_workers(const WorkerPlace& placement, const JoinOptions& options) {
+  const WaitLimits& limits = options.limits;
   Rendezvous rendezvous(placement, process_variables(), limits.deadline);
-  WorkerFacts facts = {.same = shared_facts(parts), .own = {{"host", host_name()}}};
+  WorkerFacts facts = {.same = options.same, .own = host_facts()};
   facts.same.emplace("version", kVersion);
-  rendezvous.join(facts);
-  if (placement.rank == 0) rendezvous.store().set(kMeetingKey, shm::random_meeting_name());
-  const std::string meeting = rendezvous.store().get(kMeetingKey, limits.deadline);
-  shm::ShmOptions options;
-  options.limits = limits;
-  options.meeting_deadline = limits.deadline;
-  auto transport = shm::join_processes(meeting, static_cast<int>(placement.rank),
-                                       static_cast<int>(placement.size), options);
+  const wire::HostMap map = host_map(rendezvous.join(facts));
+  if (options.transport == WorkerTransport::kShm) require_one_host(map);
+  auto transport =
+      join_as(options.transport, rendezvous.store(), map, static_cast<int>(placement.rank), limits);
   // Nobody leaves while another still needs the store.
   rendezvous.store().barrier("met", placement.size, limits.deadline);
   return transport;
+}
+
+std::unique_ptr<Transport> join_workers(const WorkerPlace& placement, const JobParts& parts) {
+  return join_workers(placement, {.same = shared_facts(parts),
+                                  .transport = parts.spec.strategy.transport,
+                                  .limits = limits_of(parts.spec)});
 }
 
 }  // namespace lockstep

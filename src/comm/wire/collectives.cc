@@ -5,9 +5,15 @@
 namespace lockstep::wire {
 namespace {
 
-// Up to here one round of everything is faster than two of the parts: a message takes longer to arrive than
-// to be sent.
-constexpr int64_t kSmallBytes = 32 << 10;
+// One round of everything sends (H-1) M where two of the parts send 2 (H-1)/H M, but a message takes as long
+// to arrive as about so many bytes take to be sent.
+constexpr int64_t kWorthARound = 16 << 10;
+// Beyond this the sums, which every host makes in one round, are worth sharing out.
+constexpr int64_t kMostInOneRound = 64 << 10;
+
+bool fits_in_one_round(int64_t bytes, int64_t hosts) {
+  return bytes <= kMostInOneRound && bytes * (hosts - 1) * (hosts - 2) <= kWorthARound * hosts;
+}
 
 }  // namespace
 
@@ -37,7 +43,8 @@ void Collectives::run(const Collective& collective, const SumProgram& program) {
 }
 
 void Collectives::move(const Collective& collective, const SumProgram& program) {
-  const bool in_rounds = collective.bytes() <= kSmallBytes || !courier_.is_direct(collective);
+  const bool in_rounds =
+      fits_in_one_round(collective.bytes(), map_.hosts()) || !courier_.is_direct(collective);
   switch (collective.kind) {
     case CollectiveKind::kAllReduce:
     case CollectiveKind::kReduceScatter: {

@@ -1,0 +1,43 @@
+#include "run/worker_hosts.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+WorkerFacts on(const std::string& name, const std::string& key) {
+  return {.same = {}, .own = {{"host", name}, {"host_key", key}}};
+}
+
+TEST(WorkerHosts, ThisProcessIsOnOneHostWithItself) {
+  const WorkerFacts self{.same = {}, .own = host_facts()};
+  EXPECT_EQ(host_map({self, self, self}).hosts(), 1);
+}
+
+TEST(WorkerHosts, NamespacesOfOneMachineAreHosts) {
+  const wire::HostMap map =
+      host_map({on("box", "box 1 net:[1]"), on("box", "box 1 net:[1]"), on("box", "box 1 net:[2]")});
+  EXPECT_EQ(map.text(), "2 hosts with 2 + 1 ranks");
+  EXPECT_EQ(map.name(0), "box");
+  EXPECT_EQ(map.name(1), "box (2)");
+}
+
+TEST(WorkerHosts, CyclicRanksAreRefused) {
+  EXPECT_THROW(host_map({on("a", "a"), on("b", "b"), on("a", "a"), on("b", "b")}), UserError);
+}
+
+TEST(WorkerHosts, SharedMemoryIsForOneHost) {
+  require_one_host(host_map({on("a", "a"), on("a", "a")}));
+  try {
+    require_one_host(host_map({on("a", "a"), on("b", "b")}));
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "strategy.transport shm joins workers of one host, but there are 1 on a, 1 on b; use auto");
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
