@@ -8,9 +8,9 @@
 #include <charconv>
 #include <filesystem>
 
+#include "base/crc32c.h"
 #include "base/error.h"
-#include "observe/crc32c.h"
-#include "observe/proto_writer.h"
+#include "base/proto_writer.h"
 
 namespace lockstep {
 namespace {
@@ -49,11 +49,7 @@ std::string little_endian(uint64_t value, int size) {
   return bytes;
 }
 
-// A CRC of data that holds CRCs itself is weak: the format rotates it and adds a constant.
-std::string masked_crc(std::string_view bytes) {
-  const uint32_t crc = crc32c(bytes);
-  return little_endian(((crc >> 15) | (crc << 17)) + 0xa282ead8, 4);
-}
+std::string masked_crc(std::string_view bytes) { return little_endian(masked_crc32c(bytes), 4); }
 
 ProtoWriter event(double unix_seconds) { return ProtoWriter().add_double(kWallTime, unix_seconds); }
 

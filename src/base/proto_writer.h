@@ -1,5 +1,5 @@
-// ProtoWriter: a protocol buffer message, field by field, in the wire encoding. Enough for event files; a
-// library and a code generator for four message types would be heavier than this.
+// ProtoWriter: a protocol buffer message, field by field, in the wire encoding. Enough for event files and
+// records of features; a library and a code generator for a few message types would be heavier than this.
 #pragma once
 #include <bit>
 #include <cstdint>
