@@ -1,5 +1,5 @@
-// lockstep data: make and look at training data. `data synth fraud` writes card-transaction logs as CSV
-// shards.
+// lockstep data: make and look at training data. `data synth fraud` writes card-transaction logs as
+// shards of one of several formats.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -8,7 +8,8 @@
 #include <memory>
 
 #include "cli/cli.h"
-#include "data/fraud_csv.h"
+#include "data/fraud_shards.h"
+#include "data/fraud_writer.h"
 #include "data/slice.h"
 
 namespace lockstep {
@@ -43,11 +44,14 @@ void add_data_command(CLI::App& app) {
       command->add_subcommand("synth", "write generated data, the same for a seed on every machine");
   synth->require_subcommand(1);
   CLI::App* fraud =
-      synth->add_subcommand("fraud", "card-transaction logs with about 1 % fraud, as CSV shards");
+      synth->add_subcommand("fraud", "card-transaction logs with about 1 % fraud, as shards of one format");
   auto job = std::make_shared<SynthFraud>();
   fraud->add_option("--rows", job->options.rows, "training and held-out rows together")
       ->capture_default_str();
-  fraud->add_option("--out", job->out, "folder for train-*.csv and eval-*.csv")->required();
+  fraud->add_option("--out", job->out, "folder for train-* and eval-* files")->required();
+  fraud->add_option("--format", job->options.format, "what files to write")
+      ->check(CLI::IsMember(fraud_formats()))
+      ->capture_default_str();
   fraud->add_option("--shards", job->options.shards, "training shards")->capture_default_str();
   fraud->add_option("--seed", job->options.seed, "what the rows are a function of")->capture_default_str();
   fraud->add_option("--eval-fraction", job->eval_fraction, "the last part in time, held out")

@@ -9,7 +9,7 @@
 // network. 4 % of frauds are never reported and carry label 0.
 //
 // Transactions come in order of time, over 60 days, and are a function of (seed, rows) with the same bits on
-// every machine. What data/fraud_csv.h writes of each is listed there.
+// every machine. What data/fraud_shards.h writes of each is listed there.
 #pragma once
 #include <array>
 #include <cstdint>

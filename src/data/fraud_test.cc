@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "base/test_folder.h"
-#include "data/fraud_csv.h"
+#include "data/fraud_shards.h"
 
 namespace lockstep {
 namespace {

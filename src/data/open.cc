@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "data/csv.h"
-#include "data/fraud_csv.h"
+#include "data/fraud_shards.h"
 #include "data/pattern_images.h"
 #include "data/pattern_text.h"
 #include "data/pattern_tokens.h"

@@ -19,7 +19,7 @@ struct DataOptions {
   enum class Format : uint8_t {
     kTable,  // files of a format with named columns: data/table.h
     kText,
-    kFraud,          // generated card transactions, as data/fraud_csv.h makes them
+    kFraud,          // generated card transactions, as data/fraud_shards.h makes them
     kPatternTokens,  // generated sequences to continue
     kPatternText,    // generated sequences to classify
     kPatternImages,  // generated images to classify

@@ -1,0 +1,54 @@
+// FraudRow: one generated card transaction as the fields of a table, in the order of fraud_columns(). What
+// every format writes comes from here, so that all of them hold the same records.
+//
+//   time                ISO 8601, from 2025-01-01
+//   card, merchant      identifiers such as k001234 and m00042
+//   category            the merchant's trade: grocery, electronics, ...
+//   country             of the merchant, two letters
+//   home_country        of the card
+//   channel             chip, contactless, swipe, online or atm
+//   hour                of the day, 0 to 23
+//   amount              with two decimals
+//   seconds_since_last  since the card's last transaction; missing for its first
+//   previous_amount     of that transaction; missing for the first
+//   mean_amount         of all the card's transactions so far; missing for the first
+//   count_1h, count_24h the card's transactions in the hour and the day before, at most 16
+//   known_merchant      1 when the merchant is one of the last four where the card was used
+//   is_fraud            1 when the transaction was reported as fraud
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "data/fraud.h"
+
+namespace lockstep {
+
+enum class FraudField : uint8_t { kText, kWhole, kDecimal };
+
+struct FraudColumn {
+  std::string_view name;
+  FraudField field;
+};
+
+inline constexpr size_t kFraudColumns = 16;
+std::span<const FraudColumn, kFraudColumns> fraud_columns();
+
+class FraudRow {
+ public:
+  void set(const fraud::World& world, const fraud::Transaction& transaction);
+
+  // Empty where the value is missing. Holds no character that CSV or JSON would have to escape.
+  std::string_view text(size_t column) const {
+    const size_t from = column == 0 ? 0 : ends_[column - 1];
+    return std::string_view(text_).substr(from, ends_[column] - from);
+  }
+
+ private:
+  std::string text_;
+  std::array<size_t, kFraudColumns> ends_{};
+};
+
+}  // namespace lockstep

@@ -1,0 +1,107 @@
+#include "data/fraud_writer.h"
+
+#include <charconv>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "base/proto_writer.h"
+#include "data/format/tfrecord_frame.h"
+
+namespace lockstep {
+namespace {
+
+class CsvWriter : public FraudWriter {
+ public:
+  void begin(std::string& out) override {
+    for (size_t i = 0; i < kFraudColumns; ++i)
+      out.append(fraud_columns()[i].name).append(i + 1 < kFraudColumns ? "," : "\n");
+  }
+  void add(const FraudRow& row, std::string& out) override {
+    for (size_t i = 0; i < kFraudColumns; ++i) {
+      out += row.text(i);
+      out += i + 1 < kFraudColumns ? ',' : '\n';
+    }
+  }
+};
+
+class JsonlWriter : public FraudWriter {
+ public:
+  void add(const FraudRow& row, std::string& out) override {
+    for (size_t i = 0; i < kFraudColumns; ++i) {
+      const FraudColumn& column = fraud_columns()[i];
+      const std::string_view text = row.text(i);
+      const std::string_view quote = column.field == FraudField::kText ? "\"" : "";
+      out.append(i == 0 ? "{\"" : ",\"").append(column.name).append("\":");
+      if (text.empty())
+        out += "null";
+      else
+        out.append(quote).append(text).append(quote);
+    }
+    out += "}\n";
+  }
+};
+
+int64_t whole_number(std::string_view text) {
+  int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+class TfrecordWriter : public FraudWriter {
+ public:
+  void add(const FraudRow& row, std::string& out) override {
+    ProtoWriter features;
+    for (size_t i = 0; i < kFraudColumns; ++i) {
+      const FraudColumn& column = fraud_columns()[i];
+      const std::string_view text = row.text(i);
+      if (text.empty()) continue;
+      ProtoWriter list, feature, entry;
+      if (column.field == FraudField::kWhole) {
+        list.add_int(1, whole_number(text));
+        feature.add_bytes(3, list.bytes());
+      } else {
+        list.add_bytes(1, text);
+        feature.add_bytes(1, list.bytes());
+      }
+      entry.add_bytes(1, column.name).add_bytes(2, feature.bytes());
+      features.add_bytes(1, entry.bytes());
+    }
+    append_tfrecord(ProtoWriter().add_bytes(1, features.bytes()).bytes(), out);
+  }
+};
+
+struct Entry {
+  std::string_view name;
+  std::unique_ptr<FraudWriter> (*make)();
+};
+
+template <typename Writer>
+std::unique_ptr<FraudWriter> make() {
+  return std::make_unique<Writer>();
+}
+
+// A format is added by its line here.
+constexpr Entry kWriters[] = {
+    {"csv", make<CsvWriter>},
+    {"jsonl", make<JsonlWriter>},
+    {"tfrecord", make<TfrecordWriter>},
+};
+
+}  // namespace
+
+void FraudWriter::begin(std::string&) {}
+void FraudWriter::end(std::string&) {}
+
+std::unique_ptr<FraudWriter> make_fraud_writer(std::string_view format) {
+  for (const Entry& entry : kWriters)
+    if (entry.name == format) return entry.make();
+  throw UserError("transactions cannot be written as '{}'; {}", format, suggestion(format, fraud_formats()));
+}
+
+std::vector<std::string_view> fraud_formats() {
+  std::vector<std::string_view> names;
+  for (const Entry& entry : kWriters) names.push_back(entry.name);
+  return names;
+}
+
+}  // namespace lockstep
