@@ -22,7 +22,9 @@ from probes.train_job import WARM_UP, step_figures, train_job
 
 DDP = "torch ddp gloo"
 MODEL = {"layers": 6, "dim": 384, "heads": 6, "vocab": 256, "seq": 128}
-BATCH = 4  # samples of a microbatch; a step of one worker takes a third of a second on a core with AVX-512
+# Samples of a worker's microbatch. With 4 a step takes a third of a second on a core with AVX-512 and its matrix products
+# decide; with 1 the 43 MB of gradients weigh four times as much.
+BATCHES = (1, 4)
 LIMITS_PROGRAM = ROOT / "build" / "probes" / "limits"
 
 
@@ -30,14 +32,14 @@ def flags(**values):
     return [part for name, value in values.items() for part in (f"--{name}", value)]
 
 
-def job(workers, steps):
+def job(batch, workers, steps):
     return {
         "name": "weak",
         "model": {"family": "gpt", **MODEL, "dropout": 0.0},
         "train": {
             "steps": WARM_UP + steps,
-            "global_batch": BATCH * workers,
-            "microbatch": BATCH,
+            "global_batch": batch * workers,
+            "microbatch": batch,
             "optimizer": {"name": "adamw", "betas": [0.9, 0.95], "weight_decay": 0.1},
             "lr": {"base": 1e-3},
             "precision": "fp32",
@@ -50,20 +52,21 @@ def job(workers, steps):
 class Scaling:
     """Runs N workers of either kind; what one worker did alone is the measure of the rest."""
 
-    def __init__(self, steps):
+    def __init__(self, batch, steps):
+        self.batch = batch
         self.steps = steps
         self.alone = {OURS: [], DDP: []}
         self.exposed = {}  # by workers: of every turn
 
     def ours(self, workers):
-        steps, _ = train_job(job(workers, self.steps))
+        steps, _ = train_job(job(self.batch, workers, self.steps))
         figures = step_figures(steps)
         self.exposed.setdefault(workers, []).append(figures["exposed_comm"])
         return self.compared(OURS, workers, figures)
 
     def ddp(self, workers):
         command = [PEERS_PYTHON, ROOT / "bench" / "peers" / "torch_ddp.py"]
-        command += flags(workers=workers, batch=BATCH, steps=self.steps, warmup=WARM_UP, **MODEL)
+        command += flags(workers=workers, batch=self.batch, steps=self.steps, warmup=WARM_UP, **MODEL)
         return self.compared(DDP, workers, run_json(command, env={"OMP_NUM_THREADS": "1"}))
 
     def compared(self, name, workers, figures):
@@ -74,10 +77,10 @@ class Scaling:
         return {**figures, "efficiency": per_worker / statistics.median(alone) if alone else None}
 
 
-def copies(count, steps):
+def copies(batch, count, steps):
     """`count` copies of the same step at the same time, without communication: the mean of their medians."""
     command = [LOCKSTEP, "bench", "step", "--model", "gpt", "--floor", "--json"]
-    command += flags(batch=BATCH, threads=1, steps=steps, warmup=WARM_UP, **MODEL)
+    command += flags(batch=batch, threads=1, steps=steps, warmup=WARM_UP, **MODEL)
     with concurrent.futures.ThreadPoolExecutor(count) as pool:
         runs = [pool.submit(run_json, command) for _ in range(count)]
         figures = [run.result() for run in runs]
@@ -102,7 +105,7 @@ def loss_of(bench, scaling, counts, together, limits):
     rows = []
     for n, copy, limit in zip(counts, together, limits):
         alone, one = together[0], limits[0]
-        if efficiency.get(case_name(n)) is None:
+        if efficiency.get(case_name(scaling.batch, n)) is None:
             continue
         exposed = statistics.median(scaling.exposed[n])
         share = {
@@ -116,7 +119,7 @@ def loss_of(bench, scaling, counts, together, limits):
         rows.append(
             {
                 "workers": n,
-                "observed": efficiency[case_name(n)],
+                "observed": efficiency[case_name(scaling.batch, n)],
                 "copies_and_waiting": share["copies"] * (1 - exposed),
                 "machine_and_waiting": machine * (1 - exposed),
                 "exposed_comm": exposed,
@@ -132,8 +135,8 @@ def print_rows(title, rows):
         print("  ".join(cell.rjust(len(name)) for cell, name in zip(line, rows[0])))
 
 
-def case_name(workers):
-    return f"gpt 6x384 B{BATCH} T{MODEL['seq']}, {workers} workers"
+def case_name(batch, workers):
+    return f"gpt 6x384 B{batch} T{MODEL['seq']}, {workers} workers"
 
 
 def main():
@@ -141,28 +144,32 @@ def main():
     parser.add_argument("--workers", type=int, nargs="*", help="default: 1, 2, 4, ... up to the processors here")
     parser.add_argument("--steps", type=int, default=12, help="steps that are timed in a turn")
     parser.add_argument("--repeats", type=int, default=3, help="turns of each")
+    parser.add_argument("--batches", type=int, nargs="*", default=BATCHES, help="samples of a worker's microbatch")
     parser.add_argument("--into", help="keep the result under this name, also with --workers")
     args = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
     counts = sorted({1, *(args.workers or [1 << k for k in range(8) if 1 << k <= cores])})
 
     bench = Bench(args.into or "weak-scaling")
-    scaling = Scaling(args.steps)
     metrics = [
         Metric("samples per second", "1/s", "higher", lambda f: f["samples_s"]),
         Metric("efficiency", "fraction", "higher", lambda f: f["efficiency"]),
         Metric("exposed communication", "fraction", "lower", lambda f: f.get("exposed_comm")),
     ]
-    for n in counts:
-        runners = {OURS: lambda n=n: scaling.ours(n), DDP: lambda n=n: scaling.ddp(n)}
-        bench.measure(case_name(n), runners, metrics, args.repeats)
-    together = [copies(n, args.steps) for n in counts]
     limits = machine_limits(counts)
-    rows = loss_of(bench, scaling, counts, together, limits)
-    bench.facts = {"efficiency": rows, "copies": together, "limits": limits}
+    bench.facts = {"limits": limits}
+    for batch in args.batches:
+        scaling = Scaling(batch, args.steps)
+        for n in counts:
+            runners = {OURS: lambda n=n: scaling.ours(n), DDP: lambda n=n: scaling.ddp(n)}
+            bench.measure(case_name(batch, n), runners, metrics, args.repeats)
+        together = [copies(batch, n, args.steps) for n in counts]
+        rows = loss_of(bench, scaling, counts, together, limits)
+        bench.facts[f"B{batch}"] = {"efficiency": rows, "copies": together}
     code = bench.finish(keep=not args.workers or bool(args.into))
-    if rows:
-        print_rows("where efficiency goes (1 is none lost)", rows)
+    for batch in args.batches:
+        if rows := bench.facts[f"B{batch}"]["efficiency"]:
+            print_rows(f"where efficiency goes with B{batch} (1 is none lost)", rows)
     return code
 
 
