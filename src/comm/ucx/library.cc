@@ -72,6 +72,7 @@ Library load() {
   look_up(handle, "ucp_worker_arm", library.worker_arm);
   look_up(handle, "ucp_worker_signal", library.worker_signal);
   look_up(handle, "ucp_worker_progress", library.worker_progress);
+  look_up(handle, "ucp_worker_flush_nbx", library.worker_flush_nbx);
   look_up(handle, "ucp_worker_set_am_recv_handler", library.worker_set_am_recv_handler);
   look_up(handle, "ucp_ep_create", library.ep_create);
   look_up(handle, "ucp_ep_close_nbx", library.ep_close_nbx);

@@ -25,6 +25,7 @@ struct Library {
   decltype(&ucp_worker_arm) worker_arm;
   decltype(&ucp_worker_signal) worker_signal;
   decltype(&ucp_worker_progress) worker_progress;
+  decltype(&ucp_worker_flush_nbx) worker_flush_nbx;
   decltype(&ucp_worker_set_am_recv_handler) worker_set_am_recv_handler;
   decltype(&ucp_ep_create) ep_create;
   decltype(&ucp_ep_close_nbx) ep_close_nbx;

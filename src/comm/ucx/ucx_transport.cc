@@ -10,6 +10,12 @@
 #include "base/number_text.h"
 
 namespace lockstep::ucx {
+namespace {
+
+// A peer that takes nothing any more is found by the next wait for it.
+constexpr std::chrono::milliseconds kParting{1000};
+
+}  // namespace
 
 UcxTransport::UcxTransport(int rank, int size, const Exchange& exchange, const UcxOptions& options)
     : worker_(options),
@@ -47,6 +53,8 @@ void UcxTransport::meet(const Exchange& exchange, std::chrono::milliseconds dead
                                 : fmt::format("nothing came within {:.1f} s",
                                               static_cast<double>(deadline.count()) / 1000));
   }
+  // Others may still wait for this rank's greeting.
+  worker_.flush(lock, deadline);
 }
 
 std::byte* UcxTransport::allocate(int64_t bytes) {
@@ -102,8 +110,9 @@ void UcxTransport::Port::enter(const Collective& collective) {
 }
 
 void UcxTransport::Port::leave() noexcept {
-  const auto lock = transport_.worker_.lock();
+  auto lock = transport_.worker_.lock();
   transport_.watch_.leave();
+  transport_.worker_.flush(lock, kParting);
 }
 
 std::unique_ptr<Transport> join(int rank, int size, const Exchange& exchange, const UcxOptions& options) {

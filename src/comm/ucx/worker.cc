@@ -128,6 +128,19 @@ void Worker::advance(Lock& lock, int& idle) {
   driving_ = false;
 }
 
+void Worker::flush(Lock& lock, std::chrono::milliseconds limit) {
+  const ucp_request_param_t parameters{};
+  void* const request = library().worker_flush_nbx(worker_, &parameters);
+  // A connection that is lost is reported to whoever waits for that peer.
+  if (request == nullptr || UCS_PTR_IS_ERR(request)) return;
+  const int64_t end = steady_now_ns() + limit.count() * 1'000'000;
+  drive(
+      lock,
+      [&] { return library().request_check_status(request) != UCS_INPROGRESS || steady_now_ns() >= end; },
+      [] {});
+  library().request_free(request);
+}
+
 void Worker::sleep(Lock& lock) {
   sleeping_ = true;
   lock.unlock();
