@@ -1,0 +1,16 @@
+#include "comm/ucx/interface.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+TEST(UcxInterface, LoopbackLeadsToThisHost) {
+  EXPECT_EQ(ucx::interface_towards("127.0.0.1"), "lo");
+  EXPECT_EQ(ucx::interface_towards("localhost"), "lo");
+}
+
+TEST(UcxInterface, NoneForAHostThatIsNot) { EXPECT_EQ(ucx::interface_towards("no such host"), ""); }
+
+}  // namespace
+}  // namespace lockstep
