@@ -100,6 +100,7 @@ int Group::rank() const { return runner_->transport()->rank(); }
 int Group::size() const { return runner_->transport()->size(); }
 const LeafSplit& Group::split() const { return runner_->split(); }
 SharedBuffer Group::allocate(int64_t bytes) { return {runner_->transport(), bytes}; }
+int64_t Group::network_bytes() const { return runner_->transport()->network_bytes(); }
 std::string Group::last_did(int rank) const { return runner_->transport()->last_did(rank); }
 
 void Group::all_reduce(const Reduction& reduction) {

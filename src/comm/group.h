@@ -100,6 +100,8 @@ class Group {
   // Returns when the operation is over; throws what went wrong with it.
   void wait(const Ticket& ticket);
 
+  // That this rank has sent over a network so far.
+  int64_t network_bytes() const;
   // What a rank was last seen doing, for messages.
   std::string last_did(int rank) const;
 

@@ -45,6 +45,8 @@ class Transport : public MessagePort {
   virtual Ledger& ledger() = 0;
   // What a rank was last seen doing, as a clause.
   virtual std::string last_did(int rank) const = 0;
+  // That this rank has sent over a network so far.
+  virtual int64_t network_bytes() const { return 0; }
 };
 
 }  // namespace lockstep

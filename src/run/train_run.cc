@@ -349,6 +349,7 @@ RunSummary TrainRun::summarise() {
   summary.time_to_first_step_s = first_step_seconds_;
   summary.peak_memory_bytes = peak_memory_bytes();
   summary.planned_memory_bytes = planned_bytes();
+  summary.network_bytes = group_ ? group_->network_bytes() : 0;
   summary.skipped_steps = state_.skipped;
   summary.restarts = state_.restarts;
   if (watch_) watch_->statistics().fill(summary);

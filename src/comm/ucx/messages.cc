@@ -65,6 +65,7 @@ std::unique_ptr<Message> Messages::start_send(Lane lane, int peer, std::span<con
     return handle;
   }
   state.done = false;
+  sent_bytes_ += state.bytes;
   ucp_request_param_t parameters{};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   parameters.cb.send = sent;

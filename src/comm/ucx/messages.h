@@ -4,6 +4,7 @@
 // Those of collectives are counted apart from those of the group's caller: they are started by different
 // threads.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <span>
 #include <unordered_set>
@@ -26,6 +27,7 @@ class Messages {
   std::unique_ptr<Message> start_send(Lane lane, int peer, std::span<const std::byte> data);
   std::unique_ptr<Message> start_receive(Lane lane, int peer, std::span<std::byte> data);
   void wait(Message& message);
+  int64_t sent_bytes() const { return sent_bytes_; }
 
  private:
   struct State {
@@ -55,6 +57,7 @@ class Messages {
   Watch& watch_;
   std::vector<uint64_t> started_;  // by lane, direction and peer
   std::unordered_set<Handle*> held_;
+  std::atomic<int64_t> sent_bytes_ = 0;
 };
 
 }  // namespace lockstep::ucx

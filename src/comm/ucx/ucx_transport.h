@@ -34,6 +34,7 @@ class UcxTransport : public Transport {
   void fail(int culprit, std::string_view verdict) noexcept override;
   Ledger& ledger() override { return watch_.collectives(); }
   std::string last_did(int rank) const override;
+  int64_t network_bytes() const override { return messages_.sent_bytes(); }
 
  private:
   class Port : public MessagePort {

@@ -29,6 +29,7 @@ class HostsTransport : public Transport {
   void fail(int culprit, std::string_view verdict) noexcept override;
   Ledger& ledger() override { return between_->ledger(); }
   std::string last_did(int rank) const override;
+  int64_t network_bytes() const override { return between_->network_bytes(); }
 
  private:
   struct Routed;
