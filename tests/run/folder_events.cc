@@ -18,7 +18,7 @@ FolderEvents::FolderEvents(const std::string& folder) : inotify_(::inotify_init1
     throw InternalError("cannot watch {}: errno {}", folder, errno);
 }
 
-std::optional<FolderEvent> FolderEvents::next(const LockstepProcess& process) {
+std::optional<FolderEvent> FolderEvents::next(const ChildProcess& process) {
   while (waiting_.empty()) {
     std::array<pollfd, 2> files = {pollfd{inotify_.number(), POLLIN, 0},
                                    pollfd{process.descriptor(), POLLIN, 0}};

@@ -20,7 +20,7 @@ class FolderEvents {
   explicit FolderEvents(const std::string& folder);
 
   // Waits; nothing: the process has ended.
-  std::optional<FolderEvent> next(const LockstepProcess& process);
+  std::optional<FolderEvent> next(const ChildProcess& process);
 
  private:
   void read_some();
