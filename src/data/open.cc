@@ -34,6 +34,7 @@ Data open_table_files(const DataOptions& options) {
   table.budget = options.budget;
   const Table train = open_table(table, options.train.files);
   Data data{train.source, nullptr, train.encoding->fitted()};
+  table.budget = options.eval_budget;
   if (!options.eval.files.empty()) data.eval = open_table(table, train, options.eval.files).source;
   return data;
 }

@@ -33,7 +33,8 @@ struct DataOptions {
 
   CsvOptions csv;                       // for csv; buckets also for generated transactions
   int threads = 1;                      // to index and fit files with
-  int64_t budget = int64_t{512} << 20;  // bytes of records in memory, of files
+  int64_t budget = int64_t{512} << 20;  // bytes of training records in memory, of files
+  int64_t eval_budget = int64_t{64} << 20;
   int64_t seq = 0, vocab = 0, classes = 0, image = 0;
   bool padded = false;
 };

@@ -23,12 +23,21 @@ SliceSource::SliceSource(std::shared_ptr<const Source> source, int64_t first, in
                  first + count, source_->size());
 }
 
-void SliceSource::fill(std::span<const int64_t> records, Batch& batch) const {
+std::vector<int64_t> SliceSource::moved(std::span<const int64_t> records, const Batch& batch) const {
   check_fill(records, batch);
   std::vector<int64_t> moved(records.begin(), records.end());
   for (int64_t& record : moved)
     if (record != kNoRecord) record += first_;
-  source_->fill(moved, batch);
+  return moved;
+}
+
+void SliceSource::fill(std::span<const int64_t> records, Batch& batch) const {
+  source_->fill(moved(records, batch), batch);
+}
+
+void SliceSource::fill_in_epochs(std::span<const int64_t> records, std::span<const int64_t> epochs,
+                                 Batch& batch) const {
+  source_->fill_in_epochs(moved(records, batch), epochs, batch);
 }
 
 std::string SliceSource::fingerprint() const {

@@ -19,12 +19,17 @@ class SliceSource : public Source {
   int64_t size() const override { return count_; }
   std::vector<Column> columns() const override { return source_->columns(); }
   void fill(std::span<const int64_t> records, Batch& batch) const override;
+  bool varies() const override { return source_->varies(); }
+  void fill_in_epochs(std::span<const int64_t> records, std::span<const int64_t> epochs,
+                      Batch& batch) const override;
   std::string fingerprint() const override;
   int64_t block_records() const override { return source_->block_records(); }
   const StageCounters* stages() const override { return source_->stages(); }
   std::string describe(int64_t record) const override { return source_->describe(first_ + record); }
 
  private:
+  std::vector<int64_t> moved(std::span<const int64_t> records, const Batch& batch) const;
+
   std::shared_ptr<const Source> source_;
   int64_t first_;
   int64_t count_;

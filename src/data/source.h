@@ -65,6 +65,13 @@ class Source {
   virtual std::vector<Column> columns() const = 0;
   // Writes records[r] into row r of the batch, whose columns are this source's.
   virtual void fill(std::span<const int64_t> records, Batch& batch) const = 0;
+  // True if a record is another one in every epoch (random crops): then fill_in_epochs is asked.
+  virtual bool varies() const { return false; }
+  // Row r as it is in epoch epochs[r]; fill() gives those of epoch 0.
+  virtual void fill_in_epochs(std::span<const int64_t> records, std::span<const int64_t> /*epochs*/,
+                              Batch& batch) const {
+    fill(records, batch);
+  }
   // SHA-256 over the content, or over the definition that it is generated from: part of the run's identity.
   virtual std::string fingerprint() const = 0;
   // How many consecutive records are read at once: what the order of a run should respect. A power of two;

@@ -29,6 +29,9 @@ LOCKSTEP_CHOICE_NAMES(DataFormat, "csv", "text", "synthetic")
 // Files whose records have named columns; each is a format of data/format under the same name.
 inline constexpr auto kTableFormats = std::to_array({DataFormat::kCsv});
 
+enum class DataShuffle : uint8_t { kNone, kBlock, kGlobal };
+LOCKSTEP_CHOICE_NAMES(DataShuffle, "none", "block", "global")
+
 enum class OptimizerName : uint8_t { kSgd, kAdam, kAdamW, kLamb, kLion, kAdafactor };
 LOCKSTEP_CHOICE_NAMES(OptimizerName, "sgd", "adam", "adamw", "lamb", "lion", "adafactor")
 

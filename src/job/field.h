@@ -73,6 +73,10 @@ class Field {
   Field when(std::string_view selector, std::vector<std::pair<std::string_view, std::string_view>> cases) && {
     return selector_ = selector, cases_ = std::move(cases), std::move(*this);
   }
+  // Other words for some of the choices.
+  Field words(std::vector<std::pair<std::string_view, std::string_view>> words) && {
+    return words_ = std::move(words), std::move(*this);
+  }
   Field example(std::string_view text) && { return example_ = text, std::move(*this); }
 
   // ---- how it is read
@@ -88,6 +92,7 @@ class Field {
   std::string_view selector() const { return selector_; }
   std::span<const std::pair<std::string_view, std::string_view>> cases() const { return cases_; }
   std::span<const std::string_view> choices() const;
+  std::span<const std::pair<std::string_view, std::string_view>> other_words() const { return words_; }
   double least() const { return least_; }
   double most() const { return most_; }
   bool least_excluded() const { return least_excluded_; }
@@ -125,7 +130,7 @@ class Field {
   std::string_view path_;
   Slot slot_ = NoSlot{};
   std::string_view doc_, fallback_, absent_, selector_, example_;
-  std::vector<std::pair<std::string_view, std::string_view>> cases_;
+  std::vector<std::pair<std::string_view, std::string_view>> cases_, words_;
   double least_ = -std::numeric_limits<double>::infinity();
   double most_ = std::numeric_limits<double>::infinity();
   bool least_excluded_ = false, most_excluded_ = false;

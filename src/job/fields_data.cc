@@ -70,8 +70,25 @@ std::vector<Field> data_fields() {
           .defaults_to("0")
           .at_least(0)
           .below(1),
-      LOCKSTEP_FIELD(data.shuffle, "a new order in every epoch, given by data.seed").defaults_to("true"),
+      LOCKSTEP_FIELD(data.shuffle,
+                     "a new order in every epoch, given by data.seed; block: files are read in pieces, each "
+                     "once, and the records of many pieces are mixed; global: any record may come next, for "
+                     "data that fits into data.memory; true is block, false is none")
+          .defaults_to("block")
+          .words({{"true", "block"}, {"false", "none"}}),
       LOCKSTEP_FIELD(data.seed, "seed of the order and of generated samples").defaults_to("0").at_least(0),
+      LOCKSTEP_FIELD(data.readers,
+                     "threads that make batches ahead, at most; auto: as many as steps would otherwise wait "
+                     "for; changes no bit")
+          .takes_auto()
+          .at_least(1)
+          .at_most(1024)
+          .defaults_to("auto"),
+      LOCKSTEP_FIELD(data.memory,
+                     "what a worker's records and batches may take while they are read; changes no bit")
+          .in_bytes()
+          .at_least(1 << 22)
+          .defaults_to("512MiB"),
   };
 }
 

@@ -20,6 +20,17 @@ Json limited(Json type, const Field& field) {
   return type;
 }
 
+Json choices_of(const Field& field) {
+  Json all = field.choices();
+  for (const auto& [word, meant] : field.other_words()) {
+    if (word == "true" || word == "false")
+      all.push_back(word == "true");
+    else
+      all.push_back(word);
+  }
+  return all;
+}
+
 Json type_of(const Field& field) {
   Json text = {{"type", "string"}};
   switch (field.type()) {
@@ -39,7 +50,7 @@ Json type_of(const Field& field) {
       return {{"anyOf",
                {{{"type", "integer"}, {"minimum", 0}},
                 {{"type", "string"}, {"pattern", "^[0-9.eE+-]+ *(%|steps|samples)$"}}}}};
-    case ValueType::kChoice: return {{"enum", field.choices()}};
+    case ValueType::kChoice: return {{"enum", choices_of(field)}};
     case ValueType::kBytes:
       return {{"anyOf",
                {{{"type", "integer"}, {"minimum", field.least()}},

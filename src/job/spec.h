@@ -57,8 +57,10 @@ struct SourceSpec {
 struct DataSpec {
   SourceSpec train, eval;
   double hold_out = 0;
-  bool shuffle = true;
+  DataShuffle shuffle = DataShuffle::kBlock;
   int64_t seed = 0;
+  std::optional<int64_t> readers;  // unset: as many as it takes
+  int64_t memory = 0;              // bytes that reading may use
 };
 
 struct OptimizerSpec {

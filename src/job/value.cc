@@ -50,7 +50,9 @@ class Reader {
   void operator()(SlotOf<StepSpan> slot) const { *slot(spec_) = span(); }
   void operator()(SlotOf<std::optional<StepSpan>> slot) const { *slot(spec_) = span(); }
   void operator()(const ChoiceSlot& choice) const {
-    const std::string name = value_.is_scalar() ? value_.text : "";
+    std::string name = value_.is_scalar() ? value_.text : "";
+    for (const auto& [word, meant] : field_.other_words())
+      if (is_word(value_, word)) name = meant;
     for (size_t i = 0; i < choice.names.size(); ++i)
       if (choice.names[i] == name) {
         choice.set(spec_, i);

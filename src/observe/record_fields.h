@@ -64,6 +64,26 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("p95", record.p95);
 }
 
+template <RecordOf<InputSummary> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("batches", record.batches);
+  visit("readers", record.readers);
+  visit("ahead", record.ahead);
+  visit("fetched_bytes", record.fetched_bytes);
+  visit("blocks", record.blocks);
+  visit("wait_fetch_s", record.wait_fetch);
+  visit("wait_decode_s", record.wait_decode);
+  visit("wait_transform_s", record.wait_transform);
+  visit("wait_assemble_s", record.wait_assemble);
+  visit("wait_reorder_s", record.wait_reorder);
+  visit("wait_consumer_s", record.wait_consumer);
+  visit("fetch_s", record.fetch);
+  visit("decode_s", record.decode);
+  visit("transform_s", record.transform);
+  visit("assemble_s", record.assemble);
+  visit("verdict", record.verdict);
+}
+
 template <RecordOf<RunSummary> Record, typename Visitor>
 void visit_fields(Record& record, Visitor&& visit) {
   visit("status", record.status);
@@ -93,6 +113,7 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("step_time_ms", record.step_time_ms);
   visit("time_to_first_step_s", record.time_to_first_step_s);
   visit("breakdown", record.breakdown);
+  visit("input", record.input);
   visit("peak_memory_bytes", record.peak_memory_bytes);
   visit("planned_memory_bytes", record.planned_memory_bytes);
   visit("network_bytes", record.network_bytes);

@@ -59,6 +59,21 @@ struct StepTimeMs {
   bool operator==(const StepTimeMs&) const = default;
 };
 
+// Where the time of the input went: docs/input.md.
+struct InputSummary {
+  int64_t batches = 0;
+  int64_t readers = 0, ahead = 0;         // at most
+  int64_t fetched_bytes = 0, blocks = 0;  // read from files
+  // Seconds that steps waited, by cause.
+  double wait_fetch = 0, wait_decode = 0, wait_transform = 0, wait_assemble = 0, wait_reorder = 0;
+  double wait_consumer = 0;  // seconds that readers waited for steps
+  // Seconds of work, over all readers.
+  double fetch = 0, decode = 0, transform = 0, assemble = 0;
+  std::string verdict;  // what is slow, and what to change
+
+  bool operator==(const InputSummary&) const = default;
+};
+
 struct RunSummary {
   std::string status;  // done, stopped_early, diverged, failed, preempted, interrupted
   std::string error;   // why it ended, unless it is done
@@ -83,7 +98,8 @@ struct RunSummary {
   double samples_per_second = 0, tokens_per_second = 0;
   StepTimeMs step_time_ms;
   double time_to_first_step_s = 0;
-  StepShares breakdown;  // shares of step time
+  StepShares breakdown;               // shares of step time
+  std::optional<InputSummary> input;  // of the first worker
   int64_t peak_memory_bytes = 0, planned_memory_bytes = 0, network_bytes = 0;
 
   int64_t skipped_steps = 0;

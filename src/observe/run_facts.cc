@@ -84,6 +84,7 @@ void add_speed(Facts& facts, const RunSummary& summary) {
   share("compute", summary.breakdown.compute);
   share("exposed comm", summary.breakdown.exposed_comm);
   share("input wait", summary.breakdown.input_wait);
+  if (summary.input) facts.text("input", summary.input->verdict, Fact::Kind::kUncompared);
   share("optimizer", summary.breakdown.optimizer);
   share("other", summary.breakdown.other);
 }

@@ -26,28 +26,44 @@ void check_columns(const Source& source, const TrainStep& step) {
 
 }  // namespace
 
-Feeder::Feeder(const Source& source, Order order, int64_t microbatch, int64_t microbatches,
-               const TrainStep& step)
+Feeder::Feeder(const Source& source, const StepOrder& order, const TrainStep& step, int64_t steps,
+               const StreamOptions& options)
     : source_(source),
       order_(order),
-      microbatch_(microbatch),
-      microbatches_(microbatches),
-      batch_(source.columns(), microbatch) {
+      first_(step.tree().first_microbatch()),
+      own_(step.tree().end_microbatch() - first_) {
   check_columns(source, step);
+  BatchPlan plan;
+  plan.batches = steps * own_;
+  plan.records = [this](int64_t batch, std::vector<int64_t>& records, std::vector<int64_t>* epochs) {
+    order_.records(batch / own_ * order_.samples(), first_ + batch % own_, records, epochs);
+  };
+  stream_ = std::make_unique<BatchStream>(source, std::move(plan), options);
 }
 
 std::vector<int64_t> Feeder::records(int64_t step_number, int64_t microbatch) const {
-  std::vector<int64_t> records(static_cast<size_t>(microbatch_));
-  order_.records(((step_number - 1) * microbatches_ + microbatch) * microbatch_, records);
+  std::vector<int64_t> records;
+  order_.records((step_number - 1) * order_.samples(), microbatch, records);
   return records;
+}
+
+const Batch& Feeder::batch_of(int64_t step_number, int64_t microbatch) {
+  if (microbatch >= first_ && microbatch < first_ + own_)
+    return stream_->get((step_number - 1) * own_ + microbatch - first_);
+  // Only a diagnosis looks at what others do.
+  if (!other_) other_ = std::make_unique<Batch>(source_.columns(), order_.microbatch());
+  std::vector<int64_t> records, epochs;
+  order_.records((step_number - 1) * order_.samples(), microbatch, records, &epochs);
+  source_.fill_in_epochs(records, epochs, *other_);
+  return *other_;
 }
 
 void Feeder::load(TrainStep& step, int64_t step_number, int64_t microbatch) {
   const auto start = std::chrono::steady_clock::now();
-  source_.fill(records(step_number, microbatch), batch_);
-  for (size_t i = 0; i < batch_.columns().size(); ++i)
-    if (step.has_input(batch_.columns()[i].name))
-      step.set_input(batch_.columns()[i].name, batch_.data(i), batch_.bytes(i));
+  const Batch& batch = batch_of(step_number, microbatch);
+  for (size_t i = 0; i < batch.columns().size(); ++i)
+    if (step.has_input(batch.columns()[i].name))
+      step.set_input(batch.columns()[i].name, batch.data(i), batch.bytes(i));
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 

@@ -1,11 +1,13 @@
 // Feeder: brings the records of a microbatch into the buffers of a step. Which records these are is
-// arithmetic: step s of a run reads the positions from (s - 1) * global_batch on, microbatch after
-// microbatch.
+// arithmetic: step s of a run reads the positions from (s - 1) * global_batch on, divided into microbatches
+// by data/order/step_order.h. The microbatches of this worker are made ahead of time, in their order.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "data/order/order.h"
+#include "data/order/step_order.h"
+#include "data/pipeline/batch_stream.h"
 #include "data/source.h"
 #include "train/train_step.h"
 
@@ -13,23 +15,26 @@ namespace lockstep {
 
 class Feeder {
  public:
-  // Throws UserError if the model takes an input that the source does not have.
-  Feeder(const Source& source, Order order, int64_t microbatch, int64_t microbatches, const TrainStep& step);
+  // Throws UserError if the model takes an input that the source does not have. A run has that many steps.
+  Feeder(const Source& source, const StepOrder& order, const TrainStep& step, int64_t steps,
+         const StreamOptions& options = {});
 
   void load(TrainStep& step, int64_t step_number, int64_t microbatch);
 
   std::vector<int64_t> records(int64_t step_number, int64_t microbatch) const;
   const Source& source() const { return source_; }
-  const Batch& batch() const { return batch_; }  // the one loaded last
-  double seconds() const { return seconds_; }    // spent in load so far
+  double seconds() const { return seconds_; }  // spent in load so far
+  InputReport report() const { return stream_->report(); }
 
  private:
+  const Batch& batch_of(int64_t step_number, int64_t microbatch);
+
   const Source& source_;
-  Order order_;
-  int64_t microbatch_;
-  int64_t microbatches_;
-  Batch batch_;
+  StepOrder order_;
+  int64_t first_, own_;           // microbatches of this worker in every step
+  std::unique_ptr<Batch> other_;  // of another worker's microbatch
   double seconds_ = 0;
+  std::unique_ptr<BatchStream> stream_;
 };
 
 }  // namespace lockstep

@@ -42,8 +42,9 @@ std::optional<EvalRecord> record_from(const nlohmann::json& json) {
 
 }  // namespace
 
-HeldOut::HeldOut(const JobParts& parts, Backend& backend, bool evaluates)
+HeldOut::HeldOut(const JobParts& parts, Backend& backend, const StreamOptions& reading, bool evaluates)
     : source_(parts.data.eval),
+      reading_(reading),
       exists_(source_ || evaluates_apart(parts.spec)),
       metric_(name_of(parts.spec.train.eval.metric)),
       stop_metric_(name_of(parts.resolved.early_stop_metric)),
@@ -68,7 +69,7 @@ HeldOut::HeldOut(const JobParts& parts, Backend& backend, bool evaluates)
 EvalRecord HeldOut::evaluate(TrainStep& train, int64_t step, const std::function<void()>& after_batch) {
   const TrainState& state = train.state();
   const EvalResult result = evaluator_->run(
-      *source_, [&](std::string_view name) { return state.evaluated(name); }, after_batch);
+      *source_, [&](std::string_view name) { return state.evaluated(name); }, after_batch, reading_);
   EvalRecord record = record_of(result, step);
   const double value = metric_value(result, metric_);
   record.best = std::isfinite(value) && (!best_value_ || is_better(metric_, value, *best_value_));

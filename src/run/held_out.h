@@ -17,7 +17,7 @@ class HeldOut {
  public:
   // Throws UserError if the job watches a metric that its model does not have, or watches anything without
   // held-out records. Who does not evaluate only keeps account of what the leader found.
-  HeldOut(const JobParts& parts, Backend& backend, bool evaluates = true);
+  HeldOut(const JobParts& parts, Backend& backend, const StreamOptions& reading, bool evaluates = true);
 
   bool exists() const { return exists_; }  // the same on all workers
   // `best` in the record says whether it is the best so far.
@@ -34,6 +34,7 @@ class HeldOut {
 
  private:
   std::shared_ptr<const Source> source_;
+  StreamOptions reading_;
   bool exists_;
   std::string metric_, stop_metric_;
   EarlyStop early_stop_;

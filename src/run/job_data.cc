@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "run/job_options.h"
+#include "run/job_reading.h"
 
 namespace lockstep {
 namespace {
@@ -22,6 +23,15 @@ Format format_of(const JobSpec& spec) {
     case ModelFamily::kResnet: return Format::kPatternImages;
   }
   throw InternalError("no such model family");
+}
+
+Shuffle shuffle_of(DataShuffle shuffle) {
+  switch (shuffle) {
+    case DataShuffle::kNone: return Shuffle::kNone;
+    case DataShuffle::kBlock: return Shuffle::kBlock;
+    case DataShuffle::kGlobal: return Shuffle::kGlobal;
+  }
+  return Shuffle::kBlock;
 }
 
 CsvOptions csv_options(const JobSpec& spec) {
@@ -61,12 +71,18 @@ Data open_job_data(const JobSpec& spec, bool evaluates) {
     options.eval = {};
     options.hold_out = 0;
   }
+  const ReadingMemory memory(spec);
+  options.budget = memory.train_blocks;
+  options.eval_budget = memory.eval_blocks;
   return open_data(options);
 }
 
-Order job_order(const JobSpec& spec, const Source& source) {
+StepOrder job_order(const JobParts& parts) {
+  const JobSpec& spec = parts.spec;
+  const Source& source = *parts.data.train;
   const OrderShape shape{.records = source.size(), .block = source.block_records()};
-  return {static_cast<uint64_t>(spec.data.seed), shape, spec.data.shuffle ? Shuffle::kBlock : Shuffle::kNone};
+  const Order order(static_cast<uint64_t>(spec.data.seed), shape, shuffle_of(spec.data.shuffle));
+  return {order, spec.train.microbatch, parts.resolved.microbatches};
 }
 
 InputSizes input_sizes(const Source& source) {

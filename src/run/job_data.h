@@ -1,9 +1,10 @@
 // The data that a job names, and what it says about the model's inputs.
 #pragma once
 #include "data/open.h"
-#include "data/order/order.h"
+#include "data/order/step_order.h"
 #include "job/spec.h"
 #include "run/job_model.h"
+#include "run/job_parts.h"
 
 namespace lockstep {
 
@@ -13,7 +14,7 @@ bool evaluates_apart(const JobSpec& spec);
 // Throws UserError that names file and line.
 Data open_job_data(const JobSpec& spec, bool evaluates = true);
 // The order in which a job reads its training records.
-Order job_order(const JobSpec& spec, const Source& source);
+StepOrder job_order(const JobParts& parts);
 // The columns of a table; the defaults where the source has none.
 InputSizes input_sizes(const Source& source);
 

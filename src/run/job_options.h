@@ -10,6 +10,8 @@ PassOptions job_passes(const JobSpec& spec);
 TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job);
 GuardSettings job_guard(const JobSpec& spec);
 // Threads of a worker: what the job says, or its share of the processors that this process may use.
+// Processors for one of the job's workers.
+int job_processors(const JobSpec& spec);
 int job_threads(const JobSpec& spec);
 // What the job asks for, where nothing is one.
 int64_t job_workers(const JobSpec& spec);

@@ -9,6 +9,7 @@
 #include "run/job_data.h"
 #include "run/job_options.h"
 #include "run/job_parts.h"
+#include "run/job_reading.h"
 
 namespace lockstep {
 
@@ -20,8 +21,8 @@ LrSearch search_lr(JobSpec spec, const LrRangeSettings& settings,
   JobPlan plan = plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, *backend);
   require_fit(parts.spec, parts.resolved, plan, parts.inputs, *backend);
   TrainStep train(std::move(plan.train), parts.model, *backend, parts.options);
-  Feeder feeder(*parts.data.train, job_order(parts.spec, *parts.data.train), parts.spec.train.microbatch,
-                parts.resolved.microbatches, train);
+  JobReading reading(parts.spec);
+  Feeder feeder(*parts.data.train, job_order(parts), train, settings.steps, reading.train());
   for (int64_t step = 1;; ++step) {
     const StepResult result =
         train.accumulate([&](int64_t microbatch) { feeder.load(train, step, microbatch); }, step);

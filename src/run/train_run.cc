@@ -25,6 +25,27 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+InputSummary summary_of(const InputReport& report) {
+  const auto seconds = [](int64_t nanoseconds) { return 1e-9 * static_cast<double>(nanoseconds); };
+  const auto& work = report.stages.nanoseconds;
+  return {.batches = report.batches,
+          .readers = report.readers,
+          .ahead = report.ahead,
+          .fetched_bytes = report.stages.bytes,
+          .blocks = report.stages.blocks,
+          .wait_fetch = report.waited[0],
+          .wait_decode = report.waited[1],
+          .wait_transform = report.waited[2],
+          .wait_assemble = report.waited[3],
+          .wait_reorder = report.waited[kReorderWait],
+          .wait_consumer = report.consumer,
+          .fetch = seconds(work[0]),
+          .decode = seconds(work[1]),
+          .transform = seconds(work[2]),
+          .assemble = seconds(work[3]),
+          .verdict = report.sentence()};
+}
+
 bool due(const std::optional<int64_t>& every, int64_t step) { return every && step % *every == 0; }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -60,9 +81,9 @@ TrainRun::TrainRun(JobSpec spec, RunOptions options)
       group_(join_group(parts_, options_)),
       workers_(group_.get()),
       train_(fitting_plans(parts_, *backend_), parts_.model, *backend_, parts_.options, group_.get()),
-      feeder_(*parts_.data.train, job_order(parts_.spec, *parts_.data.train), parts_.spec.train.microbatch,
-              parts_.resolved.microbatches, train_),
-      held_out_(parts_, *backend_, options_.leads),
+      reading_(parts_.spec),
+      feeder_(*parts_.data.train, job_order(parts_), train_, parts_.steps(), reading_.train()),
+      held_out_(parts_, *backend_, reading_.eval(), options_.leads),
       guard_(job_guard(parts_.spec)) {}
 
 RunSummary TrainRun::run() {
@@ -352,6 +373,7 @@ RunSummary TrainRun::summarise() {
   summary.network_bytes = group_ ? group_->network_bytes() : 0;
   summary.skipped_steps = state_.skipped;
   summary.restarts = state_.restarts;
+  summary.input = summary_of(feeder_.report());
   if (watch_) watch_->statistics().fill(summary);
   return summary;
 }

@@ -14,6 +14,7 @@
 #include "run/feeder.h"
 #include "run/held_out.h"
 #include "run/job_parts.h"
+#include "run/job_reading.h"
 #include "run/run_checkpoints.h"
 #include "run/signals.h"
 #include "run/trouble.h"
@@ -84,6 +85,7 @@ class TrainRun {
   std::unique_ptr<Group> group_;  // null with one worker
   Workers workers_;
   TrainStep train_;
+  JobReading reading_;
   Feeder feeder_;
   HeldOut held_out_;
   Guard guard_;

@@ -115,11 +115,7 @@ void Evaluator::bind_weights(Executable& executable, const AddressOf& address_of
   }
 }
 
-void Evaluator::run_batch(Executable& executable, const Source& source, int64_t first, Batch& batch,
-                          Scores& scores) {
-  std::vector<int64_t> records(static_cast<size_t>(batch.records()));
-  std::iota(records.begin(), records.end(), first);
-  source.fill(records, batch);
+void Evaluator::run_batch(Executable& executable, const Batch& batch, Scores& scores) {
   for (const GraphInput& input : executable.graph().inputs()) {
     if (input.role != Role::kInput) continue;
     const std::string& name = executable.graph().name(input.value);
@@ -136,23 +132,29 @@ void Evaluator::run_batch(Executable& executable, const Source& source, int64_t 
 }
 
 EvalResult Evaluator::run(const Source& source, const AddressOf& address_of,
-                          const std::function<void()>& after_batch) {
+                          const std::function<void()>& after_batch, const StreamOptions& reading) {
   LOCKSTEP_CHECK(source.size() == records_, "{} records to evaluate, not {}", source.size(), records_);
   const auto start = std::chrono::steady_clock::now();
+  BatchPlan plan;
+  plan.batches = (records_ + batch_ - 1) / batch_;
+  plan.records = [this](int64_t number, std::vector<int64_t>& records, std::vector<int64_t>* epochs) {
+    records.resize(static_cast<size_t>(std::min(batch_, records_ - number * batch_)));
+    std::iota(records.begin(), records.end(), number * batch_);
+    if (epochs != nullptr) epochs->assign(records.size(), 0);
+  };
+  BatchStream batches(source, std::move(plan), reading);
   Scores scores(task_);
-  const int64_t in_full = records_ - records_ % batch_;
+  const int64_t in_full = records_ / batch_;
   if (full_) {
     bind_weights(*full_, address_of);
-    Batch batch(source.columns(), batch_);
-    for (int64_t first = 0; first < in_full; first += batch_) {
-      run_batch(*full_, source, first, batch, scores);
+    for (int64_t number = 0; number < in_full; ++number) {
+      run_batch(*full_, batches.get(number), scores);
       after_batch();
     }
   }
   if (tail_) {
     bind_weights(*tail_, address_of);
-    Batch batch(source.columns(), records_ - in_full);
-    run_batch(*tail_, source, in_full, batch, scores);
+    run_batch(*tail_, batches.get(in_full), scores);
   }
   EvalResult result = scores.result();
   result.samples = records_;

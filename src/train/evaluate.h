@@ -11,6 +11,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "data/pipeline/batch_stream.h"
 #include "data/source.h"
 #include "model/model.h"
 #include "runtime/compile.h"
@@ -35,7 +36,8 @@ class Evaluator {
   // `source` has as many records as was said; `after_batch` is called after every batch. Throws UserError
   // when it lacks a column that the model takes.
   EvalResult run(
-      const Source& source, const AddressOf& address_of, const std::function<void()>& after_batch = [] {});
+      const Source& source, const AddressOf& address_of, const std::function<void()>& after_batch = [] {},
+      const StreamOptions& reading = {});
 
   Task task() const { return task_; }
   int64_t planned_bytes() const { return planned_bytes_; }  // inputs and arena
@@ -44,7 +46,7 @@ class Evaluator {
   class Scores;
   std::unique_ptr<Executable> prepare(const Build& build, const PassOptions& passes, int64_t batch);
   void bind_weights(Executable& executable, const AddressOf& address_of) const;
-  void run_batch(Executable& executable, const Source& source, int64_t first, Batch& batch, Scores& scores);
+  void run_batch(Executable& executable, const Batch& batch, Scores& scores);
 
   Backend& backend_;
   int64_t batch_;

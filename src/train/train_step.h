@@ -43,6 +43,8 @@ class TrainStep {
   void set_input(std::string_view name, const void* host, int64_t bytes);
   bool has_input(std::string_view name) const { return input_bytes_.contains(std::string(name)); }
   std::vector<std::string> input_names() const;
+  // Which microbatches are this worker's.
+  const SumTree& tree() const { return sums_->tree(); }
 
   // Forward and backward of every microbatch of this worker's leaves, and the sum over all workers:
   // gradients, their norm, the loss. With one microbatch the loader

@@ -74,6 +74,12 @@ Order::Order(uint64_t seed, const OrderShape& shape, Shuffle shuffle)
   EpochOrder(seed, 0, shape, shuffle);  // checks the shape
 }
 
+int64_t Order::lanes() const {
+  const bool laned =
+      shuffle_ == Shuffle::kBlock && shape_.block > 1 && shape_.records / shape_.block >= shape_.lanes;
+  return laned ? shape_.lanes : 1;
+}
+
 int64_t Order::record_at(int64_t position) const {
   int64_t record = 0;
   records(position, {&record, 1});
@@ -90,6 +96,15 @@ void Order::records(int64_t first, std::span<int64_t> out, int64_t stride) const
       if (index >= shape_.records) break;
       out[done] = order(index);
     }
+  }
+}
+
+void Order::records_at(std::span<int64_t> positions) const {
+  for (size_t at = 0; at < positions.size();) {
+    const int64_t epoch = epoch_of(positions[at]);
+    const EpochOrder order(seed_, epoch, shape_, shuffle_);
+    for (; at < positions.size() && epoch_of(positions[at]) == epoch; ++at)
+      positions[at] = order(positions[at] - epoch * shape_.records);
   }
 }
 

@@ -23,8 +23,9 @@
 
 namespace lockstep {
 
-// Part of a run's identity: changes whenever record_at gives another answer for the same arguments.
-inline constexpr int kOrderVersion = 1;
+// Part of a run's identity: changes whenever record_at, or step_order.h, gives another answer for the same
+// arguments.
+inline constexpr int kOrderVersion = 2;
 
 enum class Shuffle : uint8_t { kNone, kBlock, kGlobal };
 
@@ -65,10 +66,14 @@ class Order {
 
   int64_t size() const { return shape_.records; }
   const OrderShape& shape() const { return shape_; }
+  // Lanes with blocks of their own; 1 where there are none.
+  int64_t lanes() const;
   int64_t epoch_of(int64_t position) const { return position / shape_.records; }
   int64_t record_at(int64_t position) const;
   // out[i] = record_at(first + i * stride), with the epoch's keys computed once.
   void records(int64_t first, std::span<int64_t> out, int64_t stride = 1) const;
+  // Replaces positions by the records that stand there.
+  void records_at(std::span<int64_t> positions) const;
 
  private:
   uint64_t seed_;

@@ -48,7 +48,7 @@ TEST(Order, GoldenVectors) {
     Order(seed, size).records(position, records);
     return records;
   };
-  EXPECT_EQ(kOrderVersion, 1);
+  EXPECT_EQ(kOrderVersion, 2);
   EXPECT_EQ(first(0, 10, 0), (std::vector<int64_t>{8, 6, 1, 4, 0, 7}));
   EXPECT_EQ(first(0, 10, 7), (std::vector<int64_t>{5, 3, 2, 5, 2, 9}));
   EXPECT_EQ(first(7, 1000003, 1000000),

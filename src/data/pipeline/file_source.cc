@@ -1,8 +1,8 @@
 #include "data/pipeline/file_source.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/sha256.h"
@@ -17,7 +17,7 @@ using Transforms = std::vector<std::shared_ptr<const Transform>>;
 ColumnBlock& transformed(const ShardSet& shards, const Transforms& transforms, BlockPlace place,
                          int64_t count, BlockScratch& scratch, StageCounters& counters) {
   shards.load(place.first, count, scratch, counters);
-  const StageCounters::Timer timer(counters, Stage::kTransform);
+  const StageCounters::Timer timer(counters, InputStage::kTransform);
   try {
     for (const auto& transform : transforms) transform->apply(place, scratch.block);
   } catch (const BadValue& bad) {
@@ -43,7 +43,10 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
       transforms_(std::move(transforms)),
       options_(std::move(options)),
       layout_(options_.columns),
-      block_(shards_->manifest().block_records()) {
+      block_(shards_->manifest().block_records()),
+      blocks_((size() + block_ - 1) / block_),
+      varies_(std::any_of(transforms_.begin(), transforms_.end(),
+                          [](const auto& transform) { return transform->random(); })) {
   std::vector<BlockField> fields = shards_->fields();
   std::string text = "files 1\n" + shards_->fingerprint() + "\n";
   for (const auto& transform : transforms_) {
@@ -51,10 +54,10 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
     text += transform->text() + "\n" + transform->fitted();
   }
   for (const Column& column : options_.columns) index_of(fields, column.name);
+  if (varies_) text += fmt::format("seed {}\n", options_.seed);
   fingerprint_ = sha256(text);
 
   const int64_t rows = block_ * layout_.row_bytes() + static_cast<int64_t>(sizeof(RowBlock));
-  const int64_t blocks = (size() + block_ - 1) / block_;
   // Beside the rows: the fetched bytes, and columns of which none takes more than a view per value.
   const int64_t fetched = shards_->manifest().bytes() / size() * block_;
   const int64_t decoded = block_ * static_cast<int64_t>(shards_->fields().size() * sizeof(std::string_view));
@@ -64,50 +67,68 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
         "a block of {} records takes {} bytes to read, more than the {} bytes that reading may "
         "use; allow more",
         block_, loading, options_.budget);
-  cache_ = std::make_unique<BlockCache>(BlockCacheOptions{
-      .limit = options_.budget, .loading = loading, .keep_all = blocks * rows + loading <= options_.budget});
+  // What is another thing in the next epoch is not worth keeping.
+  const bool keep_all = !varies_ && blocks_ * rows + loading <= options_.budget;
+  cache_ = std::make_unique<BlockCache>(
+      BlockCacheOptions{.limit = options_.budget, .loading = loading, .keep_all = keep_all ? blocks_ : 0});
 }
 
-std::unique_ptr<RowBlock> FileSource::load(int64_t block) const {
+std::unique_ptr<RowBlock> FileSource::load(int64_t block, int64_t epoch) const {
   thread_local BlockScratch scratch;
   const int64_t first = block * block_;
   const int64_t count = std::min(block_, size() - first);
   const ColumnBlock& columns =
-      transformed(*shards_, transforms_, {options_.seed, 0, first}, count, scratch, counters_);
-  const StageCounters::Timer timer(counters_, Stage::kTransform);
+      transformed(*shards_, transforms_, {options_.seed, epoch, first}, count, scratch, counters_);
+  const StageCounters::Timer timer(counters_, InputStage::kTransform);
   return std::make_unique<RowBlock>(layout_, options_.columns, columns);
 }
 
-void FileSource::fill(std::span<const int64_t> records, Batch& batch) const {
+void FileSource::fill_in_epochs(std::span<const int64_t> records, std::span<const int64_t> epochs,
+                                Batch& batch) const {
   check_fill(records, batch);
-  // Rows by block, so that a block is asked for once however small the budget is.
-  std::vector<uint32_t> rows(records.size());
-  std::iota(rows.begin(), rows.end(), 0u);
-  std::sort(rows.begin(), rows.end(), [&](uint32_t a, uint32_t b) { return records[a] < records[b]; });
+  const auto start = std::chrono::steady_clock::now();
+  int64_t waited = 0;
   std::vector<std::byte*> columns;
   for (size_t c = 0; c < layout_.columns(); ++c) columns.push_back(batch.mutable_data(c));
   const auto row_of = [&](size_t column, uint32_t row) {
     return std::span(columns[column] + row * layout_.bytes(column),
                      static_cast<size_t>(layout_.bytes(column)));
   };
-  for (size_t at = 0; at < rows.size();) {
-    if (records[rows[at]] == kNoRecord) {
-      for (size_t c = 0; c < columns.size(); ++c) clear_row(batch, c, row_of(c, rows[at]));
-      ++at;
+  // Rows by block, so that a block is asked for once however small the budget is.
+  struct Row {
+    int64_t key;  // of the block; each epoch has its own where they differ
+    uint32_t row;
+  };
+  thread_local std::vector<Row> rows;
+  rows.clear();
+  for (uint32_t r = 0; r < records.size(); ++r) {
+    if (records[r] == kNoRecord) {
+      for (size_t c = 0; c < columns.size(); ++c) clear_row(batch, c, row_of(c, r));
       continue;
     }
-    const int64_t number = records[rows[at]] / block_;
+    const int64_t epoch = varies_ && !epochs.empty() ? epochs[r] : 0;
+    rows.push_back({epoch * blocks_ + records[r] / block_, r});
+  }
+  std::sort(rows.begin(), rows.end(),
+            [](const Row& a, const Row& b) { return a.key != b.key ? a.key < b.key : a.row < b.row; });
+  for (size_t at = 0; at < rows.size();) {
+    const int64_t key = rows[at].key;
+    const int64_t number = key % blocks_;
     size_t end = at;
-    while (end < rows.size() && records[rows[end]] / block_ == number) ++end;
-    const auto block = cache_->get(number, static_cast<int64_t>(end - at), [&] { return load(number); });
-    const StageCounters::Timer timer(counters_, Stage::kAssemble);
+    while (end < rows.size() && rows[end].key == key) ++end;
+    const auto block =
+        cache_->get(key, static_cast<int64_t>(end - at), [&] { return load(number, key / blocks_); });
+    waited += block.waited();
     for (; at < end; ++at) {
-      const std::byte* row = block->row(records[rows[at]] - number * block_);
+      const std::byte* row = block->row(records[rows[at].row] - number * block_);
       for (size_t c = 0; c < columns.size(); ++c)
-        std::memcpy(row_of(c, rows[at]).data(), row + layout_.offset(c),
+        std::memcpy(row_of(c, rows[at].row).data(), row + layout_.offset(c),
                     static_cast<size_t>(layout_.bytes(c)));
     }
   }
+  const auto spent =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start);
+  counters_.add(InputStage::kAssemble, spent.count() - waited);
 }
 
 void fit_transform(const ShardSet& shards, const Transforms& before, Transform& transform, int64_t records,

@@ -29,7 +29,12 @@ class FileSource : public Source {
 
   int64_t size() const override { return shards_->manifest().records(); }
   std::vector<Column> columns() const override { return options_.columns; }
-  void fill(std::span<const int64_t> records, Batch& batch) const override;
+  void fill(std::span<const int64_t> records, Batch& batch) const override {
+    fill_in_epochs(records, {}, batch);
+  }
+  bool varies() const override { return varies_; }
+  void fill_in_epochs(std::span<const int64_t> records, std::span<const int64_t> epochs,
+                      Batch& batch) const override;
   std::string fingerprint() const override { return fingerprint_; }
   std::string describe(int64_t record) const override { return shards_->describe(record); }
   int64_t block_records() const override { return block_; }
@@ -39,13 +44,15 @@ class FileSource : public Source {
   const ShardSet& shards() const { return *shards_; }
 
  private:
-  std::unique_ptr<RowBlock> load(int64_t block) const;
+  std::unique_ptr<RowBlock> load(int64_t block, int64_t epoch) const;
 
   std::shared_ptr<const ShardSet> shards_;
   std::vector<std::shared_ptr<const Transform>> transforms_;
   FileSourceOptions options_;
   RowLayout layout_;
   int64_t block_;
+  int64_t blocks_;  // of all records
+  bool varies_;
   std::string fingerprint_;
   mutable StageCounters counters_;
   mutable std::unique_ptr<BlockCache> cache_;

@@ -91,7 +91,7 @@ void ShardSet::load(int64_t first, int64_t count, BlockScratch& scratch, StageCo
     const ShardDecoder& decoder = *decoders_[shard];
     std::vector<std::string_view> texts;
     {
-      const StageCounters::Timer timer(counters, Stage::kFetch);
+      const StageCounters::Timer timer(counters, InputStage::kFetch);
       for (const GranuleSpan& span : decoder.spans(from, records)) {
         if (buffers == scratch.buffers_.size()) scratch.buffers_.push_back(std::make_unique<std::string>());
         std::string& buffer = *scratch.buffers_[buffers++];
@@ -103,7 +103,7 @@ void ShardSet::load(int64_t first, int64_t count, BlockScratch& scratch, StageCo
         fetched += span.bytes;
       }
     }
-    const StageCounters::Timer timer(counters, Stage::kDecode);
+    const StageCounters::Timer timer(counters, InputStage::kDecode);
     decoder.decode(texts, from, records, scratch.block);
   });
   counters.count_block(fetched);

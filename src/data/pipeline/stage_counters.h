@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-enum class Stage : uint8_t { kFetch, kDecode, kTransform, kAssemble };
+enum class InputStage : uint8_t { kFetch, kDecode, kTransform, kAssemble };
 inline constexpr std::array<std::string_view, 4> kStageNames{"fetch", "decode", "transform", "assemble"};
 
 struct StageTimes {
@@ -22,7 +22,7 @@ class StageCounters {
   // Adds the time of its life to a stage.
   class Timer {
    public:
-    Timer(StageCounters& counters, Stage stage)
+    Timer(StageCounters& counters, InputStage stage)
         : counter_(counters.nanoseconds_[static_cast<size_t>(stage)]),
           start_(std::chrono::steady_clock::now()) {}
     ~Timer() {
@@ -38,6 +38,7 @@ class StageCounters {
     std::chrono::steady_clock::time_point start_;
   };
 
+  void add(InputStage stage, int64_t nanoseconds) { nanoseconds_[static_cast<size_t>(stage)] += nanoseconds; }
   void count_block(int64_t bytes) {
     ++blocks_;
     bytes_ += bytes;
