@@ -1,11 +1,8 @@
-// Forks N ranks, or starts N threads, that sum a buffer of each size again and again; rank 0 prints a table
-// in the columns of nccl-tests. algbw is size over time; busbw is algbw * 2(N-1)/N, the traffic that every
+// N ranks (cli/bench_ranks.h) sum a buffer of each size again and again; rank 0 prints a table in the columns
+// of nccl-tests. algbw is size over time; busbw is algbw * 2(N-1)/N, the traffic that every
 // rank must have at least, so that figures of different N can be compared. #wrong counts elements whose bits
 // differ from the canonical tree.
 #include "cli/bench_allreduce.h"
-
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,12 +12,11 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/error.h"
+#include "cli/bench_ranks.h"
 #include "comm/group.h"
 #include "comm/leaf_stack.h"
-#include "comm/shm/meeting.h"
 
 namespace lockstep {
 namespace {
@@ -28,12 +24,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Options {
-  int workers = 2;
+  BenchRanks ranks = {};
   std::vector<std::string> sizes = {"4K", "64K", "1M", "16M", "64M", "256M"};
   int64_t leaves = 0;  // 0: one a worker
   std::string order = "canonical";
   double seconds = 0.5;  // of measuring per size
-  bool threads = false;
   bool json = false;
 };
 
@@ -163,12 +158,14 @@ class Rank {
   int64_t count_ = 0;
 };
 
-void print(const Options& options, const LeafSplit& split, const std::vector<Row>& rows) {
-  const double share = 2.0 * (options.workers - 1) / options.workers;
+void print(const Options& options, const LeafSplit& split, std::string_view transport,
+           const std::vector<Row>& rows) {
+  const int workers = split.ranks();
+  const double share = 2.0 * (workers - 1) / workers;
   if (options.json) {
-    nlohmann::json report = {{"workers", options.workers}, {"transport", "shm"},
-                             {"order", options.order},     {"leaves", split.leaves()},
-                             {"threads", options.threads}, {"sizes", nlohmann::json::array()}};
+    nlohmann::json report = {
+        {"workers", workers},       {"transport", transport},           {"order", options.order},
+        {"leaves", split.leaves()}, {"threads", options.ranks.threads}, {"sizes", nlohmann::json::array()}};
     for (const Row& row : rows) {
       const double algorithm = static_cast<double>(row.bytes) / row.microseconds / 1e3;
       report["sizes"].push_back({{"bytes", row.bytes},
@@ -180,8 +177,8 @@ void print(const Options& options, const LeafSplit& split, const std::vector<Row
     std::cout << report.dump() << "\n";
     return;
   }
-  std::cout << fmt::format("# all_reduce over shm, {} {}, {} order, {}\n", options.workers,
-                           options.threads ? "threads" : "processes", options.order, split.text());
+  std::cout << fmt::format("# all_reduce over {}, {} {}, {} order, {}\n", transport, workers,
+                           options.ranks.threads ? "threads" : "processes", options.order, split.text());
   std::cout << fmt::format("#{:>13}{:>14}{:>8}{:>12}{:>12}{:>12}{:>8}\n", "size (B)", "count", "type",
                            "time (us)", "algbw(GB/s)", "busbw(GB/s)", "#wrong");
   for (const Row& row : rows) {
@@ -191,79 +188,26 @@ void print(const Options& options, const LeafSplit& split, const std::vector<Row
   }
 }
 
-void run_rank(std::unique_ptr<Transport> transport, const Options& options, const LeafSplit& split) {
+void run_rank(std::unique_ptr<Transport> transport, const Options& options) {
+  const int workers = transport->size();
+  const LeafSplit split =
+      options.leaves == 0 ? LeafSplit::one_each(workers) : LeafSplit::search(options.leaves, workers);
+  const std::string name(transport->name());
   Group group(std::move(transport), split);
   Rank rank(group, options);
   std::vector<Row> rows;
   for (const std::string& size : options.sizes) rows.push_back(rank.measure(parse_size(size)));
-  if (group.rank() == 0) print(options, split, rows);
+  if (group.rank() == 0) print(options, split, name, rows);
   for (const Row& row : rows)
     if (row.wrong > 0) throw InternalError("{} elements of {} bytes are wrong", row.wrong, row.bytes);
-}
-
-void run_threads(const Options& options, const LeafSplit& split) {
-  shm::ThreadMeeting meeting(options.workers);
-  std::vector<std::thread> threads;
-  std::vector<std::exception_ptr> errors(static_cast<size_t>(options.workers));
-  for (int rank = 0; rank < options.workers; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        run_rank(meeting.join(rank), options, split);
-      } catch (...) {
-        errors[static_cast<size_t>(rank)] = std::current_exception();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : errors)
-    if (error) std::rethrow_exception(error);
-}
-
-// Rank 0 stays in this process; the others are its children, and are waited for whatever happens.
-void run_processes(const Options& options, const LeafSplit& split) {
-  const std::string name = shm::random_meeting_name();
-  std::vector<pid_t> children;
-  for (int rank = 1; rank < options.workers; ++rank) {
-    const pid_t child = fork();
-    if (child < 0) throw CommError("cannot start rank {}: {}", rank, std::strerror(errno));
-    if (child > 0) {
-      children.push_back(child);
-      continue;
-    }
-    int code = 0;
-    try {
-      run_rank(shm::join_processes(name, rank, options.workers), options, split);
-    } catch (const std::exception& error) {
-      std::cerr << fmt::format("lockstep: rank {}: {}\n", rank, error.what());
-      code = 1;
-    }
-    _exit(code);
-  }
-  std::exception_ptr error;
-  try {
-    run_rank(shm::join_processes(name, 0, options.workers), options, split);
-  } catch (...) {
-    error = std::current_exception();
-  }
-  bool failed = false;
-  for (const pid_t child : children) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    failed |= status != 0;
-  }
-  if (error) std::rethrow_exception(error);
-  if (failed) throw CommError("a rank failed; its message is above");
 }
 
 void run(const Options& options) {
   if (options.order != "canonical" && options.order != "fast")
     throw UserError("--order {}: use canonical or fast", options.order);
   for (const std::string& size : options.sizes) parse_size(size);
-  const LeafSplit split = options.leaves == 0 ? LeafSplit::one_each(options.workers)
-                                              : LeafSplit::search(options.leaves, options.workers);
-  if (options.threads)
-    run_threads(options, split);
-  else
-    run_processes(options, split);
+  run_on_ranks(options.ranks,
+               [&](std::unique_ptr<Transport> transport) { run_rank(std::move(transport), options); });
 }
 
 }  // namespace
@@ -272,14 +216,13 @@ void add_bench_allreduce_command(CLI::App& bench) {
   CLI::App* command =
       bench.add_subcommand("allreduce", "sums over local ranks, in the columns of nccl-tests");
   auto options = std::make_shared<Options>();
-  command->add_option("--workers", options->workers, "ranks")->check(CLI::Range(1, shm::kMaxRanks));
+  add_rank_options(*command, options->ranks);
   command->add_option("--sizes", options->sizes, "bytes of a buffer: 4096, 64K, 1M, 1G")->delimiter(',');
   command->add_option("--leaves", options->leaves, "leaves of the tree (default: one a worker)")
       ->check(CLI::PositiveNumber);
   command->add_option("--order", options->order, "canonical, or fast: outside the promise, for comparison");
   command->add_option("--seconds", options->seconds, "time to measure each size for")
       ->check(CLI::PositiveNumber);
-  command->add_flag("--threads", options->threads, "ranks are threads of one process");
   command->add_flag("--json", options->json, "print one JSON object");
   command->callback([options] { run(*options); });
 }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/version.h"
 #include "comm/shm/meeting.h"
+#include "comm/ucx/interface.h"
 #include "comm/ucx/ucx_transport.h"
 #include "comm/wire/hosts_transport.h"
 #include "launch/rendezvous.h"
@@ -36,8 +37,9 @@ std::unique_ptr<shm::ShmTransport> join_host(StoreClient& store, const wire::Hos
   return shm::join_processes(store.get(key, limits.deadline), map.local_rank(rank), map.size(host), options);
 }
 
-std::unique_ptr<Transport> join_all(StoreClient& store, const wire::HostMap& map, int rank,
-                                    const WaitLimits& limits) {
+std::unique_ptr<Transport> join_all(StoreClient& store, const WorkerPlace& placement,
+                                    const wire::HostMap& map, const WaitLimits& limits) {
+  const auto rank = static_cast<int>(placement.rank);
   const auto key = [](int one) { return fmt::format("ucx/address/{}", one); };
   const ucx::Exchange exchange = [&](const std::string& own) {
     store.set(key(rank), own);
@@ -48,15 +50,20 @@ std::unique_ptr<Transport> join_all(StoreClient& store, const wire::HostMap& map
   ucx::UcxOptions options;
   options.limits = limits;
   options.meeting_deadline = limits.deadline;
+  // Hosts often have interfaces that lead nowhere, with the same addresses on each, such as container
+  // bridges.
+  options.interface = ucx::interface_towards(placement.master_addr);
   return ucx::join(rank, map.ranks(), exchange, options);
 }
 
-std::unique_ptr<Transport> join_as(WorkerTransport choice, StoreClient& store, const wire::HostMap& map,
-                                   int rank, const WaitLimits& limits) {
-  if (choice == WorkerTransport::kUcx) return join_all(store, map, rank, limits);
+std::unique_ptr<Transport> join_as(WorkerTransport choice, StoreClient& store, const WorkerPlace& placement,
+                                   const wire::HostMap& map, const WaitLimits& limits) {
+  const auto rank = static_cast<int>(placement.rank);
+  if (choice == WorkerTransport::kUcx) return join_all(store, placement, map, limits);
   if (map.hosts() == 1) return join_host(store, map, rank, limits);
   auto local = map.shares() ? join_host(store, map, rank, limits) : nullptr;
-  return std::make_unique<wire::HostsTransport>(map, std::move(local), join_all(store, map, rank, limits));
+  return std::make_unique<wire::HostsTransport>(map, std::move(local),
+                                                join_all(store, placement, map, limits));
 }
 
 }  // namespace
@@ -68,8 +75,7 @@ std::unique_ptr<Transport> join_workers(const WorkerPlace& placement, const Join
   facts.same.emplace("version", kVersion);
   const wire::HostMap map = host_map(rendezvous.join(facts));
   if (options.transport == WorkerTransport::kShm) require_one_host(map);
-  auto transport =
-      join_as(options.transport, rendezvous.store(), map, static_cast<int>(placement.rank), limits);
+  auto transport = join_as(options.transport, rendezvous.store(), placement, map, limits);
   // Nobody leaves while another still needs the store.
   rendezvous.store().barrier("met", placement.size, limits.deadline);
   return transport;

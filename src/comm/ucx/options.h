@@ -16,7 +16,7 @@ struct UcxOptions {
   WaitLimits limits = {};
   std::chrono::milliseconds meeting_deadline{60000};
   // The network interface to use, such as eth0, or lo for ranks of one host (comm/ucx/interface.h finds it).
-  // Empty: what UCX_NET_DEVICES says, or all.
+  // Empty: all. UCX_NET_DEVICES in the environment wins over either.
   std::string interface = {};
   // UCX's names of transports. None of shared memory is among them: ranks of one host have comm/shm, and
   // processes in different network namespaces of a machine are different hosts.

@@ -34,7 +34,8 @@ class Config {
 
 void configure(Config& config, const UcxOptions& options) {
   config.set("TLS", options.transports);
-  if (!options.interface.empty()) config.set("NET_DEVICES", options.interface);
+  if (!options.interface.empty() && std::getenv("UCX_NET_DEVICES") == nullptr)
+    config.set("NET_DEVICES", options.interface);
   // Most machines have only some of the transports.
   config.set("WARN_INVALID_CONFIG", "n");
   if (has_rdma()) return;  // UCX's own choices are made for it
