@@ -29,9 +29,14 @@ class MessagePort {
 
   // Around the messages of one collective. A port between hosts tells the peers that this rank is in it and
   // compares their calls: PeerError, here or in a wait, when one is in another. The collective stays until
-  // leave().
+  // leave(), which says whether it was finished.
   virtual void enter(const Collective& /*collective*/) {}
-  virtual void leave() noexcept {}
+  virtual void leave(bool /*finished*/) noexcept {}
+  // Before a rank waits for something else than messages: returns when what it has sent is on its way.
+  virtual void flush() {}
+  // For a rank that waits for something else than messages, now and then: takes in what peers have said and
+  // tells them for whom it waits. PeerError when the group is broken.
+  virtual void glance() {}
 };
 
 }  // namespace lockstep

@@ -36,8 +36,12 @@ class ShmTransport : public Transport {
   }
   std::byte* buffer_of(int peer, int64_t index) { return collectives_.stages().buffer_of(peer, index); }
   int64_t buffers_of(int peer) { return collectives_.stages().buffers_of(peer); }
-  // The larger group's ledger learns for whom this rank waits here; null: no longer.
-  void also_note(Ledger* ledger) { collectives_.stages().also_note(ledger); }
+  // The larger group's ledger learns for whom this rank waits here, and `meanwhile` is called ten times a
+  // second while it does. Without arguments: no longer.
+  void look_beyond(Ledger* ledger = nullptr, std::function<void()> meanwhile = {}) {
+    collectives_.stages().also_note(ledger);
+    watch_.set_meanwhile(std::move(meanwhile));
+  }
   // Whether the peers can reach this memory.
   bool holds(const std::byte* memory, int64_t bytes) const { return members_.own().holds(memory, bytes); }
 

@@ -31,11 +31,15 @@ class Watch {
     Waiting waiting{peer, steady_now_ns(), limits_.stall};
     while (!ready()) {
       sleep_unless(ready);
+      if (meanwhile_ && !ready()) meanwhile_();
       const auto trouble = look_around(waiting, operation);
       // A peer may have done its part and left between the two looks.
       if (trouble && !ready()) throw PeerError(*trouble);
     }
   }
+
+  // What a sleeping rank does ten times a second, beside looking at its peers; it may throw.
+  void set_meanwhile(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
 
   // To be called after something has changed that a peer may wait for.
   void ring(int peer) const;
@@ -78,6 +82,7 @@ class Watch {
   const Members& members_;
   WaitLimits limits_;
   int spins_;
+  std::function<void()> meanwhile_;
 };
 
 }  // namespace lockstep::shm

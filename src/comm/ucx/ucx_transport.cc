@@ -109,10 +109,20 @@ void UcxTransport::Port::enter(const Collective& collective) {
   transport_.watch_.enter(collective);
 }
 
-void UcxTransport::Port::leave() noexcept {
+void UcxTransport::Port::leave(bool finished) noexcept {
   auto lock = transport_.worker_.lock();
-  transport_.watch_.leave();
+  transport_.watch_.leave(finished);
   transport_.worker_.flush(lock, kParting);
+}
+
+void UcxTransport::Port::flush() {
+  auto lock = transport_.worker_.lock();
+  transport_.worker_.flush(lock, kParting);
+}
+
+void UcxTransport::Port::glance() {
+  const auto lock = transport_.worker_.lock();
+  transport_.watch_.glance();
 }
 
 std::unique_ptr<Transport> join(int rank, int size, const Exchange& exchange, const UcxOptions& options) {

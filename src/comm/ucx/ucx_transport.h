@@ -46,7 +46,9 @@ class UcxTransport : public Transport {
     std::unique_ptr<Message> start_receive(int peer, std::span<std::byte> data) override;
     void wait(Message& message) override { transport_.wait(message); }
     void enter(const Collective& collective) override;
-    void leave() noexcept override;
+    void leave(bool finished) noexcept override;
+    void flush() override;
+    void glance() override;
 
    private:
     UcxTransport& transport_;

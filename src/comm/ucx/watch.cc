@@ -58,8 +58,9 @@ void Watch::enter(const Collective& collective) {
   fail_with(*stray);
 }
 
-void Watch::leave() {
-  if (!verdict_) peers_.tell_all(notice_of(entry_of_current(LedgerState::kDone)));
+void Watch::leave(bool finished) {
+  // One that has not will say why.
+  if (finished && !verdict_) peers_.tell_all(notice_of(entry_of_current(LedgerState::kDone)));
   current_ = nullptr;
 }
 
@@ -127,6 +128,22 @@ std::optional<PeerError> Watch::look_around(Waiting& waiting, const Operation& o
     waiting.next_report *= 2;
   }
   return {};
+}
+
+void Watch::glance() {
+  worker_.move();
+  peers_.answer();
+  const LedgerEntry own = entry_of(peers_.rank());
+  const bool waits = own.state == LedgerState::kWaiting && own.waiting_for >= 0;
+  const auto waited = std::chrono::milliseconds((steady_now_ns() - own.since_ns) / 1'000'000);
+  if (waits && waited >= first_notice() && (own.number != told_number_ || own.waiting_for != told_rank_)) {
+    told_number_ = own.number;
+    told_rank_ = own.waiting_for;
+    peers_.tell_all(notice_of(own));
+  }
+  if (const auto stray = find_stray()) fail_with(*stray);
+  const auto operation = [&] { return current_ == nullptr ? "waiting" : text_of(*current_); };
+  if (const auto broken = broken_group(operation)) fail_with(*broken);
 }
 
 void Watch::give_up(int culprit, std::string_view verdict) {

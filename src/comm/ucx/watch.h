@@ -36,11 +36,14 @@ class Watch {
 
   // Enters a collective: tells the peers, and compares theirs. Throws PeerError when one is in another.
   void enter(const Collective& collective);
-  void leave();
+  void leave(bool finished);
   // The collective that this rank is in.
   const Collective* current() const { return current_; }
   // Whether a peer is known to have entered the same collective; what it sends may then be used.
   bool agrees(int rank);
+
+  // While this rank waits for something else than messages: see MessagePort.
+  void glance();
 
   // This rank has failed: its waits end with the verdict, and so do those of its peers. The first one stays.
   void give_up(int culprit, std::string_view verdict);
@@ -87,6 +90,9 @@ class Watch {
   };
   std::optional<Verdict> verdict_;
   int64_t linger_end_ns_ = 0;
+  // The last wait for somebody else than a sender that was told.
+  uint64_t told_number_ = 0;
+  int told_rank_ = -1;
 };
 
 }  // namespace lockstep::ucx

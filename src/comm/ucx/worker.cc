@@ -133,6 +133,14 @@ void Worker::flush(Lock& lock, std::chrono::milliseconds limit) {
   library().request_free(request);
 }
 
+void Worker::move() {
+  // Whoever drives has the worker's events for itself.
+  if (driving_) return;
+  for (int i = 0; i < kSpins && library().worker_progress(worker_) != 0; ++i) {
+  }
+  if (followers_ > 0) turn_.notify_all();
+}
+
 void Worker::sleep(Lock& lock) {
   sleeping_ = true;
   lock.unlock();

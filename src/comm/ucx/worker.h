@@ -49,6 +49,8 @@ class Worker {
   // Waits until the system has taken all that was sent, at most so long. Nothing moves while nobody waits:
   // what a rank leaves behind when it goes on to compute would reach its peer only with the next wait.
   void flush(Lock& lock, std::chrono::milliseconds limit);
+  // Moves what can be moved without waiting. With the lock held.
+  void move();
   // Something has been learned of a peer, which whoever waits should consider at once. With the lock held.
   void tell_news() { ++news_; }
   // Something was started or has changed that whoever sleeps should see. With the lock held.

@@ -33,13 +33,15 @@ const HostSums& Collectives::sums_of(const Collective& collective, const SumProg
 void Collectives::run(const Collective& collective, const SumProgram& program) {
   struct Visit {
     explicit Visit(MessagePort& port, const Collective& collective) : port(port) { port.enter(collective); }
-    ~Visit() { port.leave(); }
+    ~Visit() { port.leave(finished); }
     Visit(const Visit&) = delete;
     Visit& operator=(const Visit&) = delete;
     MessagePort& port;
+    bool finished = false;
   };
-  const Visit visit(courier_.port(), collective);
+  Visit visit(courier_.port(), collective);
   move(collective, program);
+  visit.finished = true;
 }
 
 void Collectives::move(const Collective& collective, const SumProgram& program) {

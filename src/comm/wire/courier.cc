@@ -29,6 +29,7 @@ bool Courier::is_direct(const Collective& collective) const {
 }
 
 Flight Courier::send(int peer, const std::byte* data, int64_t bytes) {
+  unflushed_ = true;
   return {peer, port_.start_send(peer, {data, static_cast<size_t>(bytes)})};
 }
 
@@ -49,6 +50,9 @@ void Courier::wait(Flights& flights, const Collective& collective) {
 std::vector<std::vector<std::byte*>> Courier::meet(const Collective& collective, bool direct,
                                                    std::vector<std::byte*> buffers) {
   if (neighbours() == 1) return {std::move(buffers)};
+  // Nothing moves between hosts while this rank waits for its neighbours.
+  if (unflushed_) port_.flush();
+  unflushed_ = false;
   local_->meet(collective, direct, buffers);
   std::vector<std::vector<std::byte*>> all(static_cast<size_t>(neighbours()));
   for (int local = 0; local < neighbours(); ++local)

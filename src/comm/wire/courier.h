@@ -48,6 +48,7 @@ class Courier {
   shm::ShmTransport* local_;
   int rank_;
   int host_;
+  bool unflushed_ = false;  // something was sent since the last meeting
 };
 
 }  // namespace lockstep::wire

@@ -14,11 +14,11 @@ HostsTransport::HostsTransport(const HostMap& map, std::unique_ptr<shm::ShmTrans
       local_(std::move(local)),
       between_(std::move(between)) {
   collectives_ = std::make_unique<Collectives>(map, between_->collective_messages(), local_.get());
-  if (local_) local_->also_note(&between_->ledger());
+  if (local_) local_->look_beyond(&between_->ledger(), [this] { between_->collective_messages().glance(); });
 }
 
 HostsTransport::~HostsTransport() {
-  if (local_) local_->also_note(nullptr);
+  if (local_) local_->look_beyond();
 }
 
 bool HostsTransport::is_neighbour(int peer) const {
@@ -50,6 +50,8 @@ void HostsTransport::run(const Collective& collective, const SumProgram& program
 
 // The group writes into the ledger that goes between hosts; the neighbours read the one in shared memory.
 void HostsTransport::run_noted(const Collective& collective, const SumProgram& program) {
+  // Only some ranks of a host wait for messages in a small collective; the others would never hear the rest.
+  between_->collective_messages().glance();
   Ledger& ledger = local_->ledger();
   ledger.begin(collective, LedgerState::kWaiting);
   try {
