@@ -1,11 +1,14 @@
 #include "data/open.h"
 
 #include "base/error.h"
+#include "data/corpus.h"
 #include "data/csv.h"
 #include "data/fraud_shards.h"
+#include "data/image_data.h"
 #include "data/pattern_images.h"
 #include "data/pattern_text.h"
 #include "data/pattern_tokens.h"
+#include "data/scattered.h"
 #include "data/slice.h"
 #include "data/table.h"
 #include "data/text.h"
@@ -36,6 +39,47 @@ Data open_table_files(const DataOptions& options) {
   Data data{train.source, nullptr, train.encoding->fitted()};
   table.budget = options.eval_budget;
   if (!options.eval.files.empty()) data.eval = open_table(table, train, options.eval.files).source;
+  return data;
+}
+
+Data open_tokens(const DataOptions& options) {
+  CorpusOptions corpus;
+  corpus.seq = options.seq;
+  corpus.vocab = options.vocab;
+  corpus.best_fit = options.best_fit;
+  corpus.separate = options.separate;
+  corpus.threads = options.threads;
+  corpus.budget = options.budget;
+  Data data{open_corpus(corpus, options.train.files), nullptr, {}};
+  corpus.budget = options.eval_budget;
+  if (!options.eval.files.empty()) data.eval = open_corpus(corpus, options.eval.files);
+  return data;
+}
+
+// To evaluate, images are never changed at random: also those that are held out of the training files. These
+// are a sample of all, because files lie class by class.
+Data open_images(const DataOptions& options) {
+  ImageDataOptions images;
+  images.tar = options.format == Format::kTar;
+  images.size = options.image;
+  images.classes = options.classes;
+  images.threads = options.threads;
+  images.budget = options.budget;
+  images.seed = options.seed;
+  const ImageShards train = open_image_shards(images, options.train.files);
+  images.augment = options.augment;
+  Data data{open_image_source(images, train), nullptr, {}};
+  images.augment = {};
+  images.budget = options.eval_budget;
+  const int64_t held = has_eval(options) ? 0 : held_out(data.train->size(), options.hold_out);
+  if (has_eval(options)) {
+    data.eval = open_image_source(images, open_image_shards(images, options.eval.files, train.classes));
+  } else if (held > 0) {
+    const int64_t kept = data.train->size() - held;
+    const auto plain = std::make_shared<ScatteredSource>(open_image_source(images, train));
+    data.eval = std::make_shared<SliceSource>(plain, kept, held);
+    data.train = std::make_shared<SliceSource>(std::make_shared<ScatteredSource>(data.train), 0, kept);
+  }
   return data;
 }
 
@@ -84,6 +128,9 @@ Data open_whole(const DataOptions& options) {
       if (!options.eval.files.empty()) data.eval = std::make_shared<TextSource>(options.eval.files, seq);
       return data;
     }
+    case Format::kTokens: return open_tokens(options);
+    case Format::kImages:
+    case Format::kTar: return open_images(options);
     case Format::kPatternTokens:
       return open_generated<PatternTokens>(PatternTokensOptions{.seq = seq, .vocab = options.vocab}, options);
     case Format::kPatternText:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/csv_encoding.h"
+#include "data/image/augmentation.h"
 #include "data/source.h"
 
 namespace lockstep {
@@ -19,6 +20,9 @@ struct DataOptions {
   enum class Format : uint8_t {
     kTable,  // files of a format with named columns: data/table.h
     kText,
+    kTokens,         // corpora of tokens: data/corpus.h
+    kImages,         // folders of images by class: data/image_data.h
+    kTar,            // tar shards of images: likewise
     kFraud,          // generated card transactions, as data/fraud_shards.h makes them
     kPatternTokens,  // generated sequences to continue
     kPatternText,    // generated sequences to classify
@@ -37,6 +41,8 @@ struct DataOptions {
   int64_t eval_budget = int64_t{64} << 20;
   int64_t seq = 0, vocab = 0, classes = 0, image = 0;
   bool padded = false;
+  bool best_fit = false, separate = false;  // of corpora: how documents are packed, and kept apart
+  Augmentation augment;                     // of training images
 };
 
 struct Data {

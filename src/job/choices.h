@@ -24,13 +24,22 @@ std::string_view name_of(E value) {
 enum class ModelFamily : uint8_t { kGpt, kEncoder, kTabular, kResnet };
 LOCKSTEP_CHOICE_NAMES(ModelFamily, "gpt", "encoder", "tabular", "resnet")
 
-enum class DataFormat : uint8_t { kCsv, kText, kSynthetic };
-LOCKSTEP_CHOICE_NAMES(DataFormat, "csv", "text", "synthetic")
+enum class DataFormat : uint8_t { kCsv, kText, kTokens, kImages, kTar, kSynthetic };
+LOCKSTEP_CHOICE_NAMES(DataFormat, "csv", "text", "tokens", "images", "tar", "synthetic")
 // Files whose records have named columns; each is a format of data/format under the same name.
 inline constexpr auto kTableFormats = std::to_array({DataFormat::kCsv});
 
 enum class DataShuffle : uint8_t { kNone, kBlock, kGlobal };
 LOCKSTEP_CHOICE_NAMES(DataShuffle, "none", "block", "global")
+
+enum class TokenPacking : uint8_t { kSplit, kBestFit };
+LOCKSTEP_CHOICE_NAMES(TokenPacking, "split", "best_fit")
+
+enum class DocumentUse : uint8_t { kJoined, kSeparate };
+LOCKSTEP_CHOICE_NAMES(DocumentUse, "joined", "separate")
+
+enum class ImageCrop : uint8_t { kCenter, kRandom };
+LOCKSTEP_CHOICE_NAMES(ImageCrop, "center", "random")
 
 enum class OptimizerName : uint8_t { kSgd, kAdam, kAdamW, kLamb, kLion, kAdafactor };
 LOCKSTEP_CHOICE_NAMES(OptimizerName, "sgd", "adam", "adamw", "lamb", "lion", "adafactor")

@@ -24,6 +24,8 @@ std::string_view section_doc(std::string_view path);
 // The parts of the table.
 std::vector<Field> model_fields();
 std::vector<Field> data_fields();
+std::vector<Field> corpus_fields();
+std::vector<Field> image_fields();
 std::vector<Field> batch_fields();
 std::vector<Field> optimizer_fields();
 std::vector<Field> lr_fields();

@@ -17,7 +17,7 @@ Cases for_tables(std::string_view value) {
 
 Cases for_files() {
   Cases cases = for_tables("");
-  cases.emplace_back("text", "");
+  for (const char* format : {"text", "tokens", "images", "tar"}) cases.emplace_back(format, "");
   return cases;
 }
 
@@ -58,8 +58,10 @@ Cases for_files() {
 
 std::vector<Field> data_fields() {
   return {
-      LOCKSTEP_FIELD(data.train.format,
-                     "csv tables, text read as bytes, or generated samples for the model's family")
+      LOCKSTEP_FIELD(
+          data.train.format,
+          "csv tables, text read as bytes, corpora of tokens, folders of images by class, tar shards of "
+          "images, or generated samples for the model's family")
           .required(),
       LOCKSTEP_SOURCE_FIELDS(train, kTrainFormat),
       LOCKSTEP_FIELD(data.eval.format, "as data.train.format")

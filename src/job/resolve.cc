@@ -120,33 +120,44 @@ bool is_table(DataFormat format) {
   return std::find(kTableFormats.begin(), kTableFormats.end(), format) != kTableFormats.end();
 }
 
-std::string table_names() {
-  std::string names;
-  for (const DataFormat format : kTableFormats)
-    names += fmt::format("{}{}", name_of(format), kTableFormats.size() > 1 ? ", " : " ");
-  return names;
+std::string example_files(DataFormat format) {
+  if (is_table(format)) return fmt::format("\"tx/*.{}\"", name_of(format));
+  if (format == DataFormat::kTokens) return "\"corpus/*.bin\"";
+  if (format == DataFormat::kImages) return "images/train";
+  return format == DataFormat::kTar ? "\"shards/train-*.tar\"" : "texts/";
+}
+
+bool goes_with(DataFormat format, ModelFamily family) {
+  if (is_table(format)) return family == ModelFamily::kTabular;
+  if (format == DataFormat::kText || format == DataFormat::kTokens) return family == ModelFamily::kGpt;
+  if (format == DataFormat::kImages || format == DataFormat::kTar) return family == ModelFamily::kResnet;
+  return true;
+}
+
+// "csv, jsonl or synthetic"
+std::string formats_for(ModelFamily family) {
+  std::vector<std::string_view> names;
+  for (size_t i = 0; i < ChoiceNames<DataFormat>::names.size(); ++i)
+    if (goes_with(static_cast<DataFormat>(i), family)) names.push_back(ChoiceNames<DataFormat>::names[i]);
+  const std::string_view last = names.back();
+  names.pop_back();
+  return names.empty() ? std::string(last) : fmt::format("{} or {}", fmt::join(names, ", "), last);
 }
 
 void check_data(const JobSpec& spec) {
   const auto check = [&](const SourceSpec& source, const std::string& path) {
     if (!source.format || *source.format == DataFormat::kSynthetic) return;
     if (source.files.empty())
-      throw UserError(
-          "{}: {}.files is missing; write for example `files: {}` under {}", spec.where(path + ".format"),
-          path, is_table(*source.format) ? fmt::format("\"tx/*.{}\"", name_of(*source.format)) : "texts/",
-          path);
+      throw UserError("{}: {}.files is missing; write for example `files: {}` under {}",
+                      spec.where(path + ".format"), path, example_files(*source.format), path);
   };
   check(spec.data.train, "data.train");
   check(spec.data.eval, "data.eval");
   const DataFormat format = *spec.data.train.format;
-  const bool tabular = spec.model.family == ModelFamily::kTabular;
-  if ((is_table(format) && !tabular) ||
-      (format == DataFormat::kText && spec.model.family != ModelFamily::kGpt))
+  if (!goes_with(format, spec.model.family))
     throw UserError("{}: data.train.format {} does not go with model.family {}; use {}",
                     spec.where("data.train.format"), name_of(format), name_of(spec.model.family),
-                    tabular                                  ? table_names() + "or synthetic"
-                    : spec.model.family == ModelFamily::kGpt ? "text or synthetic"
-                                                             : "synthetic");
+                    formats_for(spec.model.family));
 }
 
 void check_guard(const JobSpec& spec) {

@@ -54,8 +54,19 @@ struct SourceSpec {
   int64_t samples = 0;  // of synthetic data
 };
 
+// How training images are cut and changed; to evaluate, the middle is taken as it is.
+struct ImagesSpec {
+  ImageCrop crop = ImageCrop::kCenter;
+  double area = 0;  // least share of a random crop
+  bool flip = false;
+  double jitter = 0;
+};
+
 struct DataSpec {
   SourceSpec train, eval;
+  TokenPacking pack = TokenPacking::kSplit;
+  DocumentUse documents = DocumentUse::kJoined;
+  ImagesSpec images;
   double hold_out = 0;
   DataShuffle shuffle = DataShuffle::kBlock;
   int64_t seed = 0;

@@ -24,7 +24,7 @@ class Gpt {
     const Value targets = b_.indices("targets", {sizes_.batch, sizes_.seq}, sizes_.vocab);
     const Value table = b_.normal("wte.weight", {sizes_.vocab, sizes_.dim}, kDeviation);
     const Value positions = b_.normal("wpe.weight", {sizes_.seq, sizes_.dim}, kDeviation);
-    Value x = dropout(b_.add(b_.embedding(table, tokens), positions));
+    Value x = dropout(b_.add(b_.embedding(table, tokens), placed(positions)));
     for (int64_t layer = 0; layer < sizes_.layers; ++layer) x = block(fmt::format("h.{}.", layer), x);
     x = b_.layer_norm("ln_f", x, kEpsilon);
     const Value logits = b_.matmul(b_.reshape(x, {rows, sizes_.dim}), table, false, true);
@@ -32,18 +32,31 @@ class Gpt {
   }
 
  private:
+  // The rows of the table of positions: as they come, or those that the data names.
+  Value placed(Value table) {
+    if (!sizes_.documents) return table;
+    documents_ = b_.input("documents", {DType::kI32, {sizes_.batch, sizes_.seq}});
+    return b_.embedding(table, b_.indices("positions", {sizes_.batch, sizes_.seq}, sizes_.seq));
+  }
+
+  Value attention(Value qkv) {
+    const int64_t head_dim = sizes_.dim / sizes_.heads;
+    Attributes attributes{{"heads", sizes_.heads},
+                          {"kv_heads", sizes_.heads},
+                          {"causal", true},
+                          {"scale", 1.0 / std::sqrt(static_cast<double>(head_dim))}};
+    if (!sizes_.documents) return b_.op("attention_qkv", {qkv}, attributes);
+    attributes.set("mask", std::string("documents"));
+    return b_.op("attention_qkv", {qkv, documents_}, attributes);
+  }
+
   Value block(const std::string& name, Value x) {
     x = b_.op("checkpoint", {x});
     // Projections back into the residual stream are scaled down with depth, as GPT-2 does.
     const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(sizes_.layers));
-    const int64_t head_dim = sizes_.dim / sizes_.heads;
     const Value normed = b_.layer_norm(name + "ln_1", x, kEpsilon);
     const Value qkv = b_.linear_in_out(name + "attn.c_attn", normed, 3 * sizes_.dim, kDeviation);
-    const Value mixed = b_.op("attention_qkv", {qkv},
-                              {{"heads", sizes_.heads},
-                               {"kv_heads", sizes_.heads},
-                               {"causal", true},
-                               {"scale", 1.0 / std::sqrt(static_cast<double>(head_dim))}});
+    const Value mixed = attention(qkv);
     x = b_.add(x, dropout(b_.linear_in_out(name + "attn.c_proj", mixed, sizes_.dim, residual)));
     const Value hidden = b_.linear_in_out(name + "mlp.c_fc", b_.layer_norm(name + "ln_2", x, kEpsilon),
                                           4 * sizes_.dim, kDeviation);
@@ -60,7 +73,7 @@ class Gpt {
 
   GptSizes sizes_;
   ModelBuilder b_;
-  Value rng_;
+  Value rng_, documents_;
   int64_t next_key_ = 0;
 };
 

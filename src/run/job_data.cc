@@ -16,6 +16,9 @@ Format format_of(const JobSpec& spec) {
   if (std::find(kTableFormats.begin(), kTableFormats.end(), format) != kTableFormats.end())
     return Format::kTable;
   if (format == DataFormat::kText) return Format::kText;
+  if (format == DataFormat::kTokens) return Format::kTokens;
+  if (format == DataFormat::kImages) return Format::kImages;
+  if (format == DataFormat::kTar) return Format::kTar;
   switch (spec.model.family) {
     case ModelFamily::kGpt: return Format::kPatternTokens;
     case ModelFamily::kEncoder: return Format::kPatternText;
@@ -66,6 +69,10 @@ Data open_job_data(const JobSpec& spec, bool evaluates) {
   options.vocab = spec.model.vocab;
   options.classes = spec.model.classes;
   options.image = spec.model.image;
+  options.best_fit = spec.data.pack == TokenPacking::kBestFit;
+  options.separate = spec.data.documents == DocumentUse::kSeparate;
+  const ImagesSpec& images = spec.data.images;
+  options.augment = {images.crop == ImageCrop::kRandom, images.area, images.flip, images.jitter};
   options.threads = static_cast<int>(job_threads(spec));
   if (!evaluates && evaluates_apart(spec)) {
     options.eval = {};
@@ -91,6 +98,7 @@ InputSizes input_sizes(const Source& source) {
   for (const Column& column : source.columns()) {
     if (column.name == "dense") sizes.dense = column.shape.numel();
     tables += column.name.starts_with("category.") ? 1 : 0;
+    sizes.documents = sizes.documents || column.name == "documents";
   }
   if (tables > 0) sizes.tables = tables;
   return sizes;

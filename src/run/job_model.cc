@@ -20,7 +20,8 @@ Model build(const JobSpec& spec, const InputSizes& inputs, int64_t batch, bool t
                         .batch = batch,
                         .seq = m.seq,
                         .dropout = m.dropout,
-                        .training = training});
+                        .training = training,
+                        .documents = inputs.documents});
     case ModelFamily::kEncoder:
       return build_encoder({.layers = m.layers,
                             .dim = m.dim,

@@ -7,8 +7,9 @@ namespace lockstep {
 
 // What the data says about the model's inputs, where the job leaves it to the data.
 struct InputSizes {
-  int64_t tables = 6;  // categorical inputs
-  int64_t dense = 8;   // numeric inputs
+  int64_t tables = 6;      // categorical inputs
+  int64_t dense = 8;       // numeric inputs
+  bool documents = false;  // rows of tokens say which document a position belongs to
 };
 
 // The graph that trains on one microbatch. Throws UserError if the sizes do not make a model.

@@ -7,11 +7,14 @@
 
 #include "fuzz/csv.h"
 #include "fuzz/graph_text.h"
+#include "fuzz/image.h"
 #include "fuzz/job.h"
 #include "fuzz/launch_environment.h"
 #include "fuzz/run_files.h"
 #include "fuzz/safetensors.h"
 #include "fuzz/store_message.h"
+#include "fuzz/tar.h"
+#include "fuzz/tokens.h"
 
 namespace lockstep::testing {
 namespace {
@@ -41,6 +44,9 @@ TEST(FuzzCorpus, EveryEnvironmentIsAPlacementOrAUserError) {
   replay("launch_environment", check_launch_environment);
 }
 TEST(FuzzCorpus, EveryFileIsTensorsOrAUserError) { replay("safetensors", check_safetensors); }
+TEST(FuzzCorpus, EveryByteIsACorpusOfTokensOrAUserError) { replay("tokens", check_tokens); }
+TEST(FuzzCorpus, EveryByteIsATarShardOrAUserError) { replay("tar", check_tar); }
+TEST(FuzzCorpus, EveryByteIsAnImageOrRefused) { replay("image", check_image); }
 TEST(FuzzCorpus, EveryByteIsAMessageOrRefused) { replay("store_message", check_store_message); }
 
 }  // namespace

@@ -5,6 +5,9 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "data/format/csv_format.h"
+#include "data/format/images_format.h"
+#include "data/format/tar_format.h"
+#include "data/format/tokens_format.h"
 
 namespace lockstep {
 namespace {
@@ -17,6 +20,9 @@ struct Entry {
 // A format is added by its line here.
 constexpr Entry kFormats[] = {
     {"csv", make_csv_format},
+    {"images", make_images_format},
+    {"tar", make_tar_format},
+    {"tokens", make_tokens_format},
 };
 
 }  // namespace

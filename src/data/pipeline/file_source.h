@@ -19,6 +19,7 @@ struct FileSourceOptions {
   std::vector<Column> columns;          // what the last transform makes for the model
   int64_t budget = int64_t{512} << 20;  // bytes of blocks in memory
   uint64_t seed = 0;                    // of random transforms
+  int64_t block = 0;                    // records that are read at once; 0: what the manifest says
 };
 
 class FileSource : public Source {

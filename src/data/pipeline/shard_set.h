@@ -42,6 +42,7 @@ class ShardSet {
   const Format& format() const { return *format_; }
   const Manifest& manifest() const { return *manifest_; }
   const std::vector<BlockField>& fields() const { return fields_; }
+  const ShardIndex& index(size_t shard) const { return indexes_[shard]; }
   // Records that were left out: "tx.csv at byte 512: 3 fields ...".
   std::vector<std::string> bad_records() const;
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "data/transform/clip.h"
+#include "data/transform/image_input.h"
 
 namespace lockstep {
 namespace {
@@ -15,6 +16,7 @@ struct Entry {
 // A transform is added by its line here.
 constexpr Entry kTransforms[] = {
     {"clip", make_clip},
+    {"image_input", make_image_input},
 };
 
 }  // namespace

@@ -1,0 +1,25 @@
+// Corpora of tokens in files as a source for next-token training: format/tokens_format.h under a FileSource.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/pipeline/file_source.h"
+
+namespace lockstep {
+
+struct CorpusOptions {
+  int64_t seq = 0, vocab = 0;
+  bool best_fit = false;  // pack whole documents into rows; otherwise cut the row of all tokens
+  bool separate = false;  // give the columns documents and positions
+  BadRecords bad = BadRecords::kStop;
+  double most_bad = 0;
+  std::string index_folder = {};  // empty: beside the data
+  int threads = 1;                // to index with
+  int64_t budget = int64_t{512} << 20;
+};
+
+std::shared_ptr<const FileSource> open_corpus(const CorpusOptions& options,
+                                              const std::vector<std::string>& files);
+
+}  // namespace lockstep

@@ -1,0 +1,61 @@
+#include "data/format/joined_bytes.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+class JoinedBytes : public ByteSource {
+ public:
+  JoinedBytes(std::string name, std::vector<std::unique_ptr<ByteSource>> parts)
+      : ByteSource(std::move(name)), parts_(std::move(parts)), begins_{0} {
+    for (const auto& part : parts_) begins_.push_back(begins_.back() + part->size());
+  }
+
+  int64_t size() const override { return begins_.back(); }
+
+  void read(int64_t offset, std::span<char> out) const override {
+    LOCKSTEP_CHECK(offset >= 0 && offset + static_cast<int64_t>(out.size()) <= size(), "bytes from {} of {}",
+                   offset, name());
+    for_each_part(offset, static_cast<int64_t>(out.size()), [&](size_t part, int64_t from, int64_t bytes) {
+      parts_[part]->read(from, out.first(static_cast<size_t>(bytes)));
+      out = out.subspan(static_cast<size_t>(bytes));
+    });
+  }
+
+  void expect(int64_t offset, int64_t bytes) const override {
+    for_each_part(offset, bytes,
+                  [&](size_t part, int64_t from, int64_t count) { parts_[part]->expect(from, count); });
+  }
+
+  std::string stamp() const override {
+    std::string stamp;
+    for (const auto& part : parts_) stamp += (stamp.empty() ? "" : ", ") + part->stamp();
+    return stamp;
+  }
+
+ private:
+  template <typename Part>
+  void for_each_part(int64_t offset, int64_t bytes, const Part& part) const {
+    for (size_t i = 0; i < parts_.size() && bytes > 0; ++i) {
+      if (offset >= begins_[i + 1]) continue;
+      const int64_t here = std::min(bytes, begins_[i + 1] - offset);
+      part(i, offset - begins_[i], here);
+      offset += here;
+      bytes -= here;
+    }
+  }
+
+  std::vector<std::unique_ptr<ByteSource>> parts_;
+  std::vector<int64_t> begins_;  // of each part, and the end of the last
+};
+
+}  // namespace
+
+std::unique_ptr<ByteSource> join_bytes(std::string name, std::vector<std::unique_ptr<ByteSource>> parts) {
+  return std::make_unique<JoinedBytes>(std::move(name), std::move(parts));
+}
+
+}  // namespace lockstep

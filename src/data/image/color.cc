@@ -1,0 +1,48 @@
+#include "data/image/color.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace lockstep {
+namespace {
+
+float grey_of(const float* rgb) { return 0.299f * rgb[0] + 0.587f * rgb[1] + 0.114f * rgb[2]; }
+
+float within(float value) { return std::clamp(value, 0.0f, 255.0f); }
+
+}  // namespace
+
+void change_colors(const ColorFactors& factors, std::span<float> rgb) {
+  double sum = 0;  // in the order of the pixels
+  for (size_t i = 0; i < rgb.size(); i += 3) {
+    for (size_t c = 0; c < 3; ++c) rgb[i + c] = within(rgb[i + c] * factors.brightness);
+    sum += static_cast<double>(grey_of(&rgb[i]));
+  }
+  const auto mean = static_cast<float>(sum / (static_cast<double>(rgb.size()) / 3));
+  for (size_t i = 0; i < rgb.size(); i += 3) {
+    for (size_t c = 0; c < 3; ++c) rgb[i + c] = within(mean + (rgb[i + c] - mean) * factors.contrast);
+    const float grey = grey_of(&rgb[i]);
+    for (size_t c = 0; c < 3; ++c) rgb[i + c] = within(grey + (rgb[i + c] - grey) * factors.saturation);
+  }
+}
+
+void normalise_colors(const Normalisation& by, std::span<float> rgb) {
+  float scale[3], shift[3];
+  for (size_t c = 0; c < 3; ++c) {
+    scale[c] = static_cast<float>(1 / (255 * by.deviation[c]));
+    shift[c] = static_cast<float>(-by.mean[c] / by.deviation[c]);
+  }
+  for (size_t i = 0; i < rgb.size(); i += 3)
+    for (size_t c = 0; c < 3; ++c) rgb[i + c] = rgb[i + c] * scale[c] + shift[c];
+}
+
+void mirror(int64_t size, std::span<float> rgb) {
+  const auto pixels = static_cast<size_t>(size);
+  for (size_t y = 0; y < pixels; ++y) {
+    float* row = rgb.data() + y * pixels * 3;
+    for (size_t left = 0, right = pixels - 1; left < right; ++left, --right)
+      std::swap_ranges(row + left * 3, row + left * 3 + 3, row + right * 3);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+#include "data/image/png.h"
+
+#include <png.h>
+
+#include <csetjmp>
+#include <cstring>
+
+namespace lockstep {
+namespace {
+
+// What the library's callbacks are given.
+struct Reading {
+  std::string_view left;
+  char problem[128] = {};
+};
+
+[[noreturn]] void fail(png_structp png, png_const_charp text) {
+  auto* reading = static_cast<Reading*>(png_get_error_ptr(png));
+  std::strncpy(reading->problem, text, sizeof reading->problem - 1);
+  png_longjmp(png, 1);
+}
+
+void keep_quiet(png_structp, png_const_charp) {}
+
+void take(png_structp png, png_bytep out, size_t count) {
+  auto* reading = static_cast<Reading*>(png_get_io_ptr(png));
+  if (count > reading->left.size()) png_error(png, "the data ends too early");
+  std::memcpy(out, reading->left.data(), count);
+  reading->left.remove_prefix(count);
+}
+
+void ask_for_rgb(png_structp png, png_infop info) {
+  png_set_expand(png);
+  png_set_strip_16(png);
+  png_set_strip_alpha(png);
+  png_set_gray_to_rgb(png);
+  png_read_update_info(png, info);
+}
+
+}  // namespace
+
+bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n\x1a\n"); }
+
+std::string decode_png(std::string_view bytes, ImageExtent& full, Pixels& pixels) {
+  Reading reading{bytes};
+  std::vector<png_bytep> rows;
+  png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading, fail, keep_quiet);
+  png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
+  if (info == nullptr) {
+    png_destroy_read_struct(&png, nullptr, nullptr);
+    return "no memory";
+  }
+  // Nothing with a destructor is made between here and the end: a jump would pass over it.
+  if (setjmp(png_jmpbuf(png)) != 0) {
+    png_destroy_read_struct(&png, &info, nullptr);
+    return reading.problem;
+  }
+  png_set_read_fn(png, &reading, take);
+  png_set_user_limits(png, 1 << 16, 1 << 16);
+  // Chunks beside the image may be large, and nobody reads them.
+  png_set_chunk_malloc_max(png, 1 << 20);
+  png_read_info(png, info);
+  full = {png_get_image_width(png, info), png_get_image_height(png, info)};
+  if (full.width * full.height > kMostPixels) png_error(png, "more than 2^27 pixels");
+  png_set_interlace_handling(png);
+  ask_for_rgb(png, info);
+  if (png_get_rowbytes(png, info) != static_cast<size_t>(full.width) * 3)
+    png_error(png, "not of three colours");
+  pixels.resize(full.width, full.height);
+  rows.resize(static_cast<size_t>(full.height));
+  for (int64_t y = 0; y < full.height; ++y) rows[static_cast<size_t>(y)] = pixels.row(y);
+  png_read_image(png, rows.data());
+  png_read_end(png, nullptr);
+  png_destroy_read_struct(&png, &info, nullptr);
+  return {};
+}
+
+std::string png_library() { return std::string("libpng ") + png_get_libpng_ver(nullptr); }
+
+}  // namespace lockstep

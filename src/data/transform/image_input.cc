@@ -1,0 +1,208 @@
+#include "data/transform/image_input.h"
+
+#include <charconv>
+#include <cmath>
+#include <span>
+
+#include "base/error.h"
+#include "base/portable_math.h"
+#include "base/sha256.h"
+#include "data/draws.h"
+#include "data/image/augmentation.h"
+#include "data/image/color.h"
+#include "data/image/decode.h"
+#include "data/image/resize.h"
+#include "data/order/permutation.h"
+#include "data/transform/settings.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint32_t kCropStream = 20, kFlipStream = 21, kColorStream = 22;
+constexpr int kTries = 10;
+
+// In pixels of the whole image.
+struct Crop {
+  int64_t x = 0, y = 0, width = 0, height = 0;
+};
+
+Crop middle_of(ImageExtent full) {
+  const int64_t side = std::min(full.width, full.height);
+  return {(full.width - side) / 2, (full.height - side) / 2, side, side};
+}
+
+// A part with a random share of the area and a random shape between 3:4 and 4:3; where none fits after a few
+// tries, the middle (as is usual since Szegedy et al., 2015).
+Crop random_crop(ImageExtent full, double area, Draws draws) {
+  const double whole = static_cast<double>(full.width) * static_cast<double>(full.height);
+  const double most = portable_log(4.0 / 3.0);
+  for (int i = 0; i < kTries; ++i) {
+    const double wanted = whole * draws.between(area, 1.0);
+    const double ratio = portable_exp(draws.between(-most, most));
+    const auto width = static_cast<int64_t>(std::floor(std::sqrt(wanted * ratio) + 0.5));
+    const auto height = static_cast<int64_t>(std::floor(std::sqrt(wanted / ratio) + 0.5));
+    const uint32_t at_x = draws.bits(), at_y = draws.bits();
+    if (width < 1 || height < 1 || width > full.width || height > full.height) continue;
+    const auto below = [](uint32_t bits, int64_t count) {
+      return static_cast<int64_t>((bits * static_cast<uint64_t>(count)) >> 32);
+    };
+    return {below(at_x, full.width - width + 1), below(at_y, full.height - height + 1), width, height};
+  }
+  return middle_of(full);
+}
+
+// The smallest scale in eighths at which the crop still has `size` pixels a side.
+int eighths_for(const Crop& crop, int64_t size) {
+  int eighths = 1;
+  while (eighths < 8 && std::min(crop.width, crop.height) * eighths < size * 8) eighths *= 2;
+  return eighths;
+}
+
+class ImageInput : public Transform {
+ public:
+  explicit ImageInput(const TransformOptions& options) {
+    TransformSettings settings(options);
+    size_ = static_cast<int64_t>(settings.number("size"));
+    if (size_ < 1 || size_ > 4096) throw UserError("transform image_input: size is {}; use 1 to 4096", size_);
+    if (options.settings.contains("classes")) {
+      for (const std::string& name : settings.list("classes"))
+        classes_.emplace(name, static_cast<int32_t>(classes_.size()));
+      labels_ = static_cast<int64_t>(classes_.size());
+    } else {
+      labels_ = static_cast<int64_t>(settings.number("labels"));
+    }
+    if (options.settings.contains("crop"))
+      augment_.random_crop = choice(settings, "crop", "center", "random");
+    if (options.settings.contains("flip")) augment_.flip = choice(settings, "flip", "no", "yes");
+    augment_.area = settings.optional_number("area").value_or(augment_.area);
+    augment_.jitter = settings.optional_number("jitter").value_or(0);
+    if (!(augment_.area > 0 && augment_.area <= 1 && augment_.jitter >= 0 && augment_.jitter < 1))
+      throw UserError("transform image_input: area {} and jitter {}; use above 0 to 1, and 0 to below 1",
+                      augment_.area, augment_.jitter);
+    three(settings, options, "mean", colors_.mean);
+    three(settings, options, "deviation", colors_.deviation);
+    settings.finish();
+  }
+
+  std::string text() const override {
+    std::string names;
+    for (const auto& [name, label] : classes_) names += fmt::format("{} {}\n", label, name);
+    return fmt::format("image_input 1 {} {} {} {} {} {} {} [{}] [{}] {}", size_, labels_, sha256(names),
+                       augment_.random_crop, augment_.area, augment_.flip, augment_.jitter,
+                       fmt::join(colors_.mean, " "), fmt::join(colors_.deviation, " "), image_libraries());
+  }
+
+  bool random() const override { return augment_.random(); }
+
+  std::vector<BlockField> output(const std::vector<BlockField>& input) const override {
+    for (const char* name : {"image", "class"})
+      if (input[index_of(input, name)].type != ValueType::kBytes)
+        throw UserError("transform image_input: column '{}' does not hold bytes", name);
+    std::vector<BlockField> fields{{"images", ValueType::kF32, size_ * size_ * 3},
+                                   {"labels", ValueType::kI32, 1}};
+    for (const BlockField& field : input)
+      if (field.name != "image" && field.name != "class") fields.push_back(field);
+    return fields;
+  }
+
+  void apply(const BlockPlace& place, ColumnBlock& block) const override {
+    const auto each = static_cast<size_t>(size_ * size_ * 3);
+    const auto records = static_cast<size_t>(block.records);
+    std::vector<float> images(records * each);
+    std::vector<int32_t> labels(records);
+    const auto& encoded = block.column("image").as<std::string_view>();
+    const auto& classes = block.column("class").as<std::string_view>();
+    const uint64_t seed = mix64(place.seed + mix64(static_cast<uint64_t>(place.epoch) + 1));
+    for (size_t r = 0; r < records; ++r) {
+      labels[r] = label_of(classes[r], r);
+      make(encoded[r], seed, static_cast<uint64_t>(place.first) + r, r,
+           std::span(images).subspan(r * each, each));
+    }
+    std::vector<BlockColumn> columns;
+    columns.push_back({"images", static_cast<int64_t>(each), std::move(images)});
+    columns.push_back({"labels", 1, std::move(labels)});
+    for (BlockColumn& column : block.columns)
+      if (column.name != "image" && column.name != "class") columns.push_back(std::move(column));
+    block.columns = std::move(columns);
+  }
+
+ private:
+  static bool choice(TransformSettings& settings, std::string_view key, std::string_view no,
+                     std::string_view yes) {
+    const std::string word = settings.word(key);
+    if (word != no && word != yes)
+      throw UserError("transform image_input: {} is '{}'; write {} or {}", key, word, no, yes);
+    return word == yes;
+  }
+
+  static void three(TransformSettings& settings, const TransformOptions& options, const std::string& key,
+                    std::array<double, 3>& values) {
+    if (!options.settings.contains(key)) return;
+    const std::vector<std::string>& words = settings.list(key);
+    for (size_t c = 0; c < 3; ++c) {
+      const char* begin = c < words.size() ? words[c].data() : nullptr;
+      const char* end = begin == nullptr ? nullptr : begin + words[c].size();
+      if (words.size() != 3 || std::from_chars(begin, end, values[c]).ptr != end || !std::isfinite(values[c]))
+        throw UserError("transform image_input: {} takes three numbers", key);
+    }
+  }
+
+  int32_t label_of(std::string_view name, size_t row) const {
+    if (!classes_.empty()) {
+      const auto found = classes_.find(name);
+      if (found != classes_.end()) return found->second;
+      throw BadValue(row, fmt::format("class '{}' is not among the {} of the training data", name, labels_));
+    }
+    int32_t label = -1;
+    const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), label);
+    if (failure != std::errc() || end != name.data() + name.size() || label < 0 || label >= labels_)
+      throw BadValue(row, fmt::format("class '{}' is not a number below {}", name.substr(0, 40), labels_));
+    return label;
+  }
+
+  void make(std::string_view bytes, uint64_t seed, uint64_t record, size_t row, std::span<float> out) const {
+    thread_local Pixels pixels;
+    ImageExtent full;
+    Crop crop;
+    const auto eighths = [&](ImageExtent extent) {
+      crop = crop_of(extent, seed, record);
+      return eighths_for(crop, size_);
+    };
+    const std::string problem = decode_image(bytes, eighths, full, pixels);
+    if (!problem.empty()) throw BadValue(row, "cannot decode the image: " + problem);
+    if (crop.width == 0) crop = crop_of(full, seed, record);
+    const double x = static_cast<double>(pixels.width) / static_cast<double>(full.width);
+    const double y = static_cast<double>(pixels.height) / static_cast<double>(full.height);
+    resize_image(pixels,
+                 {static_cast<double>(crop.x) * x, static_cast<double>(crop.y) * y,
+                  static_cast<double>(crop.width) * x, static_cast<double>(crop.height) * y},
+                 size_, out);
+    if (augment_.flip && (Draws(seed, kFlipStream, record).bits() & 1) != 0) mirror(size_, out);
+    if (augment_.jitter > 0) {
+      Draws draws(seed, kColorStream, record);
+      ColorFactors factors;
+      for (float* factor : {&factors.brightness, &factors.contrast, &factors.saturation})
+        *factor = static_cast<float>(draws.between(1 - augment_.jitter, 1 + augment_.jitter));
+      change_colors(factors, out);
+    }
+    normalise_colors(colors_, out);
+  }
+
+  Crop crop_of(ImageExtent full, uint64_t seed, uint64_t record) const {
+    if (!augment_.random_crop) return middle_of(full);
+    return random_crop(full, augment_.area, Draws(seed, kCropStream, record));
+  }
+
+  int64_t size_ = 0, labels_ = 0;
+  std::map<std::string, int32_t, std::less<>> classes_;
+  Augmentation augment_;
+  Normalisation colors_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transform> make_image_input(const TransformOptions& options) {
+  return std::make_unique<ImageInput>(options);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+// What only some formats of the data section have: corpora of tokens, and images. Both sources of a run are
+// read alike, but for what is random: that is for training only.
+#include "job/fields.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kFormat = "data.train.format";
+
+std::vector<std::pair<std::string_view, std::string_view>> for_images(std::string_view value) {
+  return {{"images", value}, {"tar", value}};
+}
+
+}  // namespace
+
+std::vector<Field> corpus_fields() {
+  return {
+      LOCKSTEP_FIELD(
+          data.pack,
+          "how documents become rows of model.seq tokens: the row of all tokens is split, or whole "
+          "documents are packed where they fit best")
+          .when(kFormat, {{"tokens", "split"}}),
+      LOCKSTEP_FIELD(data.documents,
+                     "whether a row's documents are joined, or separate: no attention and no target across "
+                     "them, positions counted anew in each")
+          .when(kFormat, {{"tokens", "joined"}}),
+  };
+}
+
+std::vector<Field> image_fields() {
+  return {
+      LOCKSTEP_FIELD(data.images.crop,
+                     "the part of a training image that is scaled to model.image: the largest square in the "
+                     "middle, or another part in every epoch")
+          .when(kFormat, for_images("random")),
+      LOCKSTEP_FIELD(data.images.area, "least share of an image that a random crop covers")
+          .above(0)
+          .at_most(1)
+          .when(kFormat, for_images("0.08")),
+      LOCKSTEP_FIELD(data.images.flip, "mirror every second training image")
+          .when(kFormat, for_images("true")),
+      LOCKSTEP_FIELD(
+          data.images.jitter,
+          "how far brightness, contrast and saturation of training images vary: 0.4 is from 0.6 to "
+          "1.4 times")
+          .at_least(0)
+          .below(1)
+          .when(kFormat, for_images("0")),
+  };
+}
+
+}  // namespace lockstep

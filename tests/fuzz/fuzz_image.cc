@@ -1,0 +1,11 @@
+// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
+//   fuzz_image -max_len=8192 NEW_CORPUS tests/fuzz/corpus/image
+#include <cstddef>
+#include <cstdint>
+
+#include "fuzz/image.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  lockstep::testing::check_image({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

@@ -1,0 +1,11 @@
+// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
+//   fuzz_tar -max_len=8192 NEW_CORPUS tests/fuzz/corpus/tar
+#include <cstddef>
+#include <cstdint>
+
+#include "fuzz/tar.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  lockstep::testing::check_tar({reinterpret_cast<const char*>(data), size});
+  return 0;
+}
