@@ -69,25 +69,30 @@ void start_workers(const JobSpec& spec, const TrainCommand& command, const Nodes
   if (result.exit_code != 0) throw Exit{result.exit_code};
 }
 
-void run(const TrainCommand& command) {
+void train(const TrainCommand& command, const Variables& variables) {
   const JobSpec spec = load_job(command.file, command.overrides);
   refuse_not_yet(spec);  // before a launcher's word on the number of workers replaces the job's
-  const Variables variables = process_variables();
   const std::optional<WorkerPlace> placement = placement_from(variables);
   if (placement) {
     const int64_t each = workers_per_process(*placement, spec.strategy.workers.value_or(placement->size));
     if (each > 1) return start_workers(spec, command, nodes_from(*placement, each));
-    try {
-      return work(spec, command, placement);
-    } catch (const Error& error) {
-      write_error_file(variables, error.what(), 1);
-      throw;
-    }
+    return work(spec, command, placement);
   }
   const Nodes nodes =
       nodes_from(with_environment(command.nodes, variables), wanted_workers(spec).value_or(0));
   if (nodes.count * nodes.workers_per_node > 1) return start_workers(spec, command, nodes);
   work(spec, command, std::nullopt);
+}
+
+void run(const TrainCommand& command) {
+  const Variables variables = process_variables();
+  try {
+    train(command, variables);
+  } catch (const Error& error) {
+    // For whoever started this process, and tells the first error of several workers from the others.
+    write_error_file(variables, error.what(), 1);
+    throw;
+  }
 }
 
 void add_node_flags(CLI::App& command, NodeFlags& flags) {

@@ -17,12 +17,12 @@ void write_error_file(const Variables& variables, const std::string& message, in
   try {
     const auto path = find_variable(variables, "TORCHELASTIC_ERROR_FILE");
     if (!path) return;
-    const double now =
-        std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-    const Json text = {{"message",
-                        {{"message", message},
-                         {"extraInfo", {{"timestamp", fmt::format("{:.6f}", now)}}},
-                         {"errorCode", exit_code}}}};
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
+    const auto rest = std::chrono::duration_cast<std::chrono::microseconds>(now - seconds);
+    // torchrun reads whole seconds, and ends with an error of its own for anything else.
+    const Json time = {{"timestamp", std::to_string(seconds.count())}, {"microseconds", rest.count()}};
+    const Json text = {{"message", {{"message", message}, {"extraInfo", time}, {"errorCode", exit_code}}}};
     write_file(std::string(*path), text.dump(-1, ' ', false, Json::error_handler_t::replace));
   } catch (const std::exception& error) {
     log_warn("cannot write the error file: {}", error.what());
@@ -34,9 +34,11 @@ std::optional<double> error_time(const std::string& path) {
   if (!std::filesystem::exists(path)) return std::nullopt;
   try {
     const Json json = Json::parse(read_file(path, kMostBytes));
-    const Json& timestamp = json.at("message").at("extraInfo").at("timestamp");
-    const double time =
+    const Json& info = json.at("message").at("extraInfo");
+    const Json& timestamp = info.at("timestamp");
+    const double seconds =
         timestamp.is_string() ? std::stod(timestamp.get<std::string>()) : timestamp.get<double>();
+    const double time = seconds + info.value("microseconds", 0.0) * 1e-6;
     if (std::isfinite(time)) return time;
   } catch (const std::exception& error) {
     log_warn("{} is no error file: {}", path, error.what());

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/error.h"
@@ -269,6 +270,10 @@ TEST(ErrorFile, SaysWhenTheErrorCameUp) {
   EXPECT_FALSE(error_time(folder.path("error.json")));
   write_error_file(variables, "it \"failed\"", 1);
   EXPECT_GT(error_time(folder.path("error.json")).value(), 1.7e9);
+  // torchrun reads the time by Python's int().
+  const auto written = nlohmann::json::parse(read_file(folder.path("error.json")));
+  const std::string time = written.at("message").at("extraInfo").at("timestamp");
+  EXPECT_EQ(time.find_first_not_of("0123456789"), std::string::npos) << time;
   folder.write("error.json", R"({"message": {"message": "x", "extraInfo": {"timestamp": 12}}})");
   EXPECT_EQ(error_time(folder.path("error.json")), 12.0);
   folder.write("error.json", R"({"message": "killed"})");

@@ -52,9 +52,7 @@ CsvOptions csv_options(const JobSpec& spec) {
 
 }  // namespace
 
-bool evaluates_apart(const JobSpec& spec) {
-  return !spec.data.eval.files.empty() || spec.data.eval.samples > 0;
-}
+bool evaluates_apart(const JobSpec& spec) { return !spec.data.eval.files.empty(); }
 
 Data open_job_data(const JobSpec& spec, bool evaluates) {
   DataOptions options;

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Whether the records to evaluate on are others than the training records.
+// Whether the records to evaluate on lie in files of their own. What is generated belongs together.
 bool evaluates_apart(const JobSpec& spec);
 // Reads or generates the records. Files with records to evaluate on are passed over by who does not evaluate.
 // Throws UserError that names file and line.

@@ -95,6 +95,19 @@ TEST(MeetingFaults, APortInUseIsNamed) {
   expect_has(theirs.err, "choose a free one with --master-port or MASTER_PORT");
 }
 
+// Typically RANK, exported once for all tasks.
+TEST(MeetingFaults, TwoLaunchersThatDisagreeAreBothPrinted) {
+  const TrainCase job(kGptJob);
+  const Surroundings both = {.environment = {"RANK=0", "WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=3",
+                                             "OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_LOCAL_RANK=3",
+                                             "OMPI_COMM_WORLD_LOCAL_SIZE=4", "MASTER_ADDR=127.0.0.1"}};
+  const Ended ended = LockstepProcess(job.arguments("run", {}), job.log("run"), both).wait();
+  EXPECT_EQ(ended.code, 2);
+  expect_has(ended.err,
+             "torchrun (RANK=0 WORLD_SIZE=4) says worker 0 of 4, but OpenMPI "
+             "(OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4) says worker 3 of 4");
+}
+
 TEST(MeetingFaults, APeerWithAnotherJobIsNamedWithTheKey) {
   TwoByHand two;
   const auto first = two.start(0), second = two.start(1, {"train.seed=6", "train.eval.every=5"});

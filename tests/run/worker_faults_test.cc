@@ -138,6 +138,15 @@ TEST(WorkerFaultsLong, AnEvaluationIsNotHeldAgainstTheLeader) {
   EXPECT_GT(job.metrics("run").evaluations.at(0).seconds, 0.5) << "more samples are needed on this machine";
 }
 
+// Every checkpoint waits for the one before it, which takes longer to write than a step.
+TEST(WorkerFaultsLong, ACheckpointIsNotHeldAgainstTheLeader) {
+  const TrainCase job(kGptJob);
+  const Settings large = settings(12, {"strategy.workers=3", "strategy.deadline=0.5", "checkpoint.every=1",
+                                       "model.dim=512", "model.layers=2"});
+  const Settings alone = settings(12, {"model.dim=512", "model.layers=2"});
+  EXPECT_EQ(job.trained("run", large).weights_sha256, job.trained("whole", alone).weights_sha256);
+}
+
 TEST(WorkerFaults, TheOutOfMemoryKillerIsNamed) {
   const ControlGroup group(int64_t{100} << 20);
   if (!group.why_not().empty()) GTEST_SKIP() << group.why_not();

@@ -29,14 +29,15 @@ pid_t parent_of(const fs::path& process) {
   return parent;
 }
 
-int64_t rank_of(const fs::path& process) {
-  std::istringstream variables(text_of(process / "environ"));
-  for (std::string one; std::getline(variables, one, '\0');)
-    if (one.starts_with("RANK=")) return std::stoll(one.substr(5));
-  return -1;
-}
-
 }  // namespace
+
+std::map<std::string, std::string> variables_of(pid_t process) {
+  std::map<std::string, std::string> variables;
+  std::istringstream entries(text_of("/proc/" + std::to_string(process) + "/environ"));
+  for (std::string one; std::getline(entries, one, '\0');)
+    variables.emplace(one.substr(0, one.find('=')), one.substr(one.find('=') + 1));
+  return variables;
+}
 
 std::map<int64_t, pid_t> workers_of(pid_t launcher) {
   std::map<int64_t, pid_t> workers;
@@ -44,7 +45,8 @@ std::map<int64_t, pid_t> workers_of(pid_t launcher) {
     const std::string name = entry.path().filename().string();
     if (name.find_first_not_of("0123456789") != std::string::npos || parent_of(entry.path()) != launcher)
       continue;
-    workers[rank_of(entry.path())] = std::stoi(name);
+    const pid_t pid = std::stoi(name);
+    workers[std::stoll(variables_of(pid).at("RANK"))] = pid;
   }
   return workers;
 }

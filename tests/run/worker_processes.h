@@ -9,6 +9,8 @@ namespace lockstep {
 
 // Process numbers of the launcher's children, by rank.
 std::map<int64_t, pid_t> workers_of(pid_t launcher);
+// The environment that a process was started with.
+std::map<std::string, std::string> variables_of(pid_t process);
 
 // A run of several workers in the middle of training, and what is left of it afterwards.
 class WorkersInTraining {
@@ -17,6 +19,7 @@ class WorkersInTraining {
   WorkersInTraining(const TrainCase& job, const std::string& run, const std::vector<std::string>& settings);
 
   LockstepProcess& launcher() { return launcher_; }
+  const std::map<int64_t, pid_t>& workers() const { return workers_; }
   void send(int64_t rank, int signal) const;
   // Waits for the launcher; no worker may be there any more.
   Ended wait();

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "launch/tcp.h"
-#include "run/train_case.h"
+#include "run/worker_processes.h"
 
 namespace lockstep {
 namespace {
@@ -32,6 +34,9 @@ void expect_same_bits(const char* text, const Settings& more, int most) {
 
 TEST(RunWorkers, GiveTheBitsOfOne) { expect_same_bits(kGptJob, {}, 4); }
 TEST(RunWorkers, GiveTheBitsOfOneWithTables) { expect_same_bits(kTabularJob, {}, 3); }
+TEST(RunWorkers, GiveTheBitsOfOneWithGeneratedRecordsToEvaluateOn) {
+  expect_same_bits(kTabularJob, {"data.hold_out=0", "data.eval.samples=64"}, 2);
+}
 TEST(RunWorkers, GiveTheBitsOfOneWithStatistics) { expect_same_bits(kResnetJob, {"train.microbatch=2"}, 3); }
 
 TEST(RunWorkers, MayBeAnotherNumberAfterARestart) {
@@ -94,6 +99,44 @@ TEST(RunWorkers, MoreThanLeavesAreRefused) {
   const Ended ended = job.train("many", {"strategy.leaves=2", workers(3)});
   EXPECT_EQ(ended.code, 2) << ended.err;
   EXPECT_NE(ended.err.find("3 workers cannot share the 2 leaves"), std::string::npos) << ended.err;
+}
+
+// What PyTorch's, TensorFlow's and Vertex AI's programs look for.
+TEST(RunWorkers, AreToldTheirPlaceInEveryWay) {
+  const TrainCase job(kGptJob);
+  WorkersInTraining run(job, "run",
+                        {"train.steps=10000000", "train.lr.decay=constant", "strategy.leaves=4",
+                         "strategy.threads=1", "workerPoolSpecs=[{replicaCount: 2}]"});
+  ASSERT_EQ(run.workers().size(), 2u);
+  for (const auto& [rank, pid] : run.workers()) {
+    const std::map<std::string, std::string> found = variables_of(pid);
+    const std::string number = std::to_string(rank), folder = job.output("run");
+    const std::map<std::string, std::string> expected = {
+        {"RANK", number},
+        {"WORLD_SIZE", "2"},
+        {"LOCAL_RANK", number},
+        {"LOCAL_WORLD_SIZE", "2"},
+        {"NODE_RANK", "0"},
+        {"GROUP_RANK", "0"},
+        {"MASTER_ADDR", "127.0.0.1"},
+        {"TORCHELASTIC_RUN_ID", "gpt"},
+        {"TORCHELASTIC_RESTART_COUNT", "0"},
+        {"TORCHELASTIC_MAX_RESTARTS", "0"},
+        {"TORCHELASTIC_ERROR_FILE", fmt::format("{}/logs/worker-{}.error.json", folder, number)},
+        {"AIP_MODEL_DIR", folder + "/model"},
+        {"AIP_CHECKPOINT_DIR", folder + "/checkpoints"},
+        {"AIP_TENSORBOARD_LOG_DIR", folder + "/logs"}};
+    for (const auto& [name, value] : expected) EXPECT_EQ(found.at(name), value) << name;
+    for (const char* name : {"MASTER_PORT", "OMP_NUM_THREADS"})
+      EXPECT_GT(std::stoi(found.at(name)), 0) << name;
+    EXPECT_NE(found.at("TF_CONFIG").find(rank == 0 ? R"("type":"chief")" : R"("type":"worker")"),
+              std::string::npos);
+    EXPECT_NE(
+        found.at("CLUSTER_SPEC").find(rank == 0 ? R"("type":"workerpool0")" : R"("type":"workerpool1")"),
+        std::string::npos);
+  }
+  run.launcher().send(SIGTERM);
+  EXPECT_EQ(run.wait().code, 75);
 }
 
 }  // namespace
