@@ -134,9 +134,12 @@ std::optional<PeerError> Watch::look_around(Waiting& waiting,
   const auto waited = std::chrono::milliseconds((steady_now_ns() - waiting.start_ns) / 1'000'000);
   const auto seconds = static_cast<double>(waited.count()) / 1000;
   const int own = members_.number(members_.rank);
-  // One that waits for another host sees further than this one, and passes its verdict on.
+  // One that waits for another host sees further than this one, and passes its verdict on; so does one that
+  // has just failed.
   const std::optional<int> next = next_in_chain(peer);
-  const auto patience = next && !is_here(*next) ? kVerdictTime : std::chrono::milliseconds(0);
+  const bool will_tell =
+      (next && !is_here(*next)) || current(members_.of(peer)).state == LedgerState::kFailed;
+  const auto patience = will_tell ? kVerdictTime : std::chrono::milliseconds(0);
   if (waited >= limits_.deadline + patience)
     return PeerError(operation(), end_of_chain(peer),
                      fmt::format("rank {} waited {:.1f} s for rank {}", own, seconds, number),
