@@ -1,4 +1,12 @@
 // Ranks over UCX that die, stop, stray or leave: the others name them, and end.
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
 #include "comm/ucx/ranks_testing.h"
 
 namespace lockstep {
@@ -61,6 +69,85 @@ TEST(UcxFailures, PeerThatLeavesIsNamed) {
 TEST(UcxFailures, VerdictReachesAll) {
   expect_culprit([](UcxTransport& transport) { transport.fail(1, "rank 1 has no more memory"); },
                  "rank 1 has no more memory", 20000);
+}
+
+TEST(UcxFailures, InterfaceThatIsNotThereIsNamed) {
+  const Child child = testing::fork_and_run(0, [] {
+    ucx::UcxOptions options = testing::ucx_options();
+    options.interface = "nowhere0";
+    try {
+      ucx::join(
+          0, 1, [](const std::string& own) { return std::vector{own}; }, options);
+      ADD_FAILURE() << "joined";
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find("nowhere0"), std::string::npos) << error.what();
+    }
+  });
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(UcxFailures, PeerThatCannotBeReachedIsNamed) {
+  ucx::LocalExchange exchange(2);
+  ucx::UcxOptions options = testing::ucx_options();
+  options.meeting_deadline = std::chrono::milliseconds(300);
+  // Rank 1 shows its address and goes.
+  const Child gone = testing::fork_and_run(1, [&] {
+    const ucx::Worker worker(options);
+    const ucx::Exchange show = exchange.of(1);
+    show("node-b\n4242\n" + worker.address());
+  });
+  const Child child = testing::fork_and_run(0, [&] {
+    const std::string text = peer_error(1, [&] { ucx::join(0, 2, exchange.of(0), options); });
+    EXPECT_NE(text.find("rank 1 (pid 4242 on node-b) cannot be reached from rank 0"), std::string::npos)
+        << text;
+  });
+  EXPECT_EQ(child.wait(), 0);
+  EXPECT_EQ(gone.wait(), 0);
+}
+
+// The ports at which this process listens on IPv4.
+std::vector<int> listening_ports() {
+  std::set<std::string> own;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (target.starts_with("socket:[")) own.insert(target.substr(8, target.size() - 9));
+  }
+  std::vector<int> ports;
+  std::ifstream sockets("/proc/self/net/tcp");
+  std::string line;
+  std::getline(sockets, line);
+  while (std::getline(sockets, line)) {
+    std::istringstream fields(line);
+    std::string slot, local, remote, state, word, inode;
+    fields >> slot >> local >> remote >> state;
+    for (int skipped = 0; skipped < 5; ++skipped) fields >> word;
+    fields >> inode;
+    if (state == "0A" && own.contains(inode))
+      ports.push_back(std::stoi(local.substr(local.find(':') + 1), nullptr, 16));
+  }
+  return ports;
+}
+
+TEST(UcxFailures, StrangerAtThePortChangesNothing) {
+  testing::on_ucx_ranks(2, [](UcxTransport& transport) {
+    pass_token(transport);
+    const std::vector<int> ports = listening_ports();
+    EXPECT_FALSE(ports.empty());
+    for (const int port : ports) {
+      const shm::Fd stranger(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(static_cast<uint16_t>(port));
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      ASSERT_EQ(connect(stranger.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+      const std::string nonsense(300, 'x');
+      EXPECT_EQ(send(stranger.get(), nonsense.data(), nonsense.size(), MSG_NOSIGNAL),
+                static_cast<ssize_t>(nonsense.size()));
+      for (int turn = 0; turn < 100; ++turn) pass_token(transport);
+    }
+    pass_token(transport);
+  });
 }
 
 }  // namespace
