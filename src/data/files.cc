@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "data/format/compressed_source.h"
 
 namespace lockstep {
 
@@ -56,7 +57,7 @@ std::vector<std::string> expand_files(const std::vector<std::string>& patterns, 
     for (const std::string& match : match_files(pattern)) {
       const bool single = !fs::is_directory(match);
       for (std::string& path : files_under(match))
-        if (single || path.ends_with(suffix)) all.push_back(std::move(path));
+        if (single || without_compression(path).ends_with(suffix)) all.push_back(std::move(path));
     }
     if (all.size() == before) throw UserError("{} holds no file whose name ends in {}", pattern, suffix);
   }

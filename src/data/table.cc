@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "data/files.h"
+#include "data/format/compressed_source.h"
 #include "data/index/sidecar.h"
 #include "data/slice.h"
 
@@ -28,9 +29,9 @@ ShardSetOptions set_options(const TableOptions& options) {
 
 OpenShards opener(const TableOptions& options, const std::vector<std::string>& files) {
   const std::string suffix(make_format(options.format, format_options(options, {}))->suffix());
-  return [paths = expand_files(files, suffix)] {
+  return [paths = expand_files(files, suffix), folder = options.index_folder] {
     Shards shards;
-    for (const std::string& path : paths) shards.push_back(open_file(path));
+    for (const std::string& path : paths) shards.push_back(open_shard(path, folder));
     return shards;
   };
 }
@@ -48,13 +49,15 @@ CsvEncoding roles_of(const TableOptions& options, Shards shards) {
   const ShardSet first(make_format(options.format, format_options(options, {})), std::move(shards),
                        {.index_folder = options.index_folder, .most_bad = 1});
   std::vector<std::string> header;
-  for (const BlockField& field : first.fields()) header.push_back(field.name);
+  // A role is that of one value in a record.
+  for (const BlockField& field : first.fields())
+    if (field.width == 1) header.push_back(field.name);
   BlockScratch scratch;
   StageCounters counters;
   first.load(0, std::min(kSampledRecords, first.manifest().records()), scratch, counters);
   std::vector<std::vector<std::string>> sample(static_cast<size_t>(scratch.block.records));
   for (const BlockColumn& column : scratch.block.columns)
-    for (size_t r = 0; r < sample.size(); ++r) sample[r].push_back(text_of(column, r));
+    for (size_t r = 0; column.width == 1 && r < sample.size(); ++r) sample[r].push_back(text_of(column, r));
   return resolve_roles(options.csv, name, header, sample);
 }
 

@@ -135,8 +135,10 @@ void fit_transform(const ShardSet& shards, const Transforms& before, Transform& 
                    int threads) {
   std::unique_ptr<TransformFit> all = transform.begin_fit();
   if (!all) return;
-  const int64_t block = shards.manifest().block_records();
-  const int64_t blocks = (records + block - 1) / block;
+  // Not the blocks of reading, which depend on how long records are: the same records give the same constants
+  // in every format.
+  constexpr int64_t kRecords = 512;
+  const int64_t blocks = (records + kRecords - 1) / kRecords;
   // A stretch of blocks at a time, so that few fits wait to be merged.
   const int64_t stretch = 16 * int64_t{threads};
   ThreadPool pool(threads);
@@ -146,9 +148,9 @@ void fit_transform(const ShardSet& shards, const Transforms& before, Transform& 
     std::vector<std::unique_ptr<TransformFit>> fits(static_cast<size_t>(count));
     pool.run(count, [&](int64_t task) {
       thread_local BlockScratch scratch;
-      const int64_t first = (begin + task) * block;
+      const int64_t first = (begin + task) * kRecords;
       const ColumnBlock& columns =
-          transformed(shards, before, {0, 0, first}, std::min(block, records - first), scratch, counters);
+          transformed(shards, before, {0, 0, first}, std::min(kRecords, records - first), scratch, counters);
       auto fit = transform.begin_fit();
       fit->add(columns);
       fits[static_cast<size_t>(task)] = std::move(fit);

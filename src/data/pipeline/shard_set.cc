@@ -6,14 +6,16 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "base/thread_pool.h"
+#include "data/format/compressed_source.h"
 #include "data/index/sidecar.h"
 
 namespace lockstep {
 namespace {
 
-std::vector<std::unique_ptr<ByteSource>> open_all(const std::vector<std::string>& files) {
+std::vector<std::unique_ptr<ByteSource>> open_all(const std::vector<std::string>& files,
+                                                  const std::string& folder) {
   std::vector<std::unique_ptr<ByteSource>> shards;
-  for (const std::string& path : files) shards.push_back(open_file(path));
+  for (const std::string& path : files) shards.push_back(open_shard(path, folder));
   return shards;
 }
 
@@ -21,7 +23,7 @@ std::vector<std::unique_ptr<ByteSource>> open_all(const std::vector<std::string>
 
 ShardSet::ShardSet(std::unique_ptr<Format> format, const std::vector<std::string>& files,
                    const ShardSetOptions& options)
-    : ShardSet(std::move(format), open_all(files), options) {}
+    : ShardSet(std::move(format), open_all(files, options.index_folder), options) {}
 
 ShardSet::ShardSet(std::unique_ptr<Format> format, std::vector<std::unique_ptr<ByteSource>> shards,
                    const ShardSetOptions& options)
