@@ -54,15 +54,12 @@ class TfrecordWriter : public FraudWriter {
     for (size_t i = 0; i < kFraudColumns; ++i) {
       const FraudColumn& column = fraud_columns()[i];
       const std::string_view text = row.text(i);
-      if (text.empty()) continue;
       ProtoWriter list, feature, entry;
-      if (column.field == FraudField::kWhole) {
-        list.add_int(1, whole_number(text));
-        feature.add_bytes(3, list.bytes());
-      } else {
-        list.add_bytes(1, text);
-        feature.add_bytes(1, list.bytes());
-      }
+      const bool whole = column.field == FraudField::kWhole;
+      if (whole && !text.empty())
+        feature.add_bytes(3, list.add_int(1, whole_number(text)).bytes());
+      else if (!text.empty())
+        feature.add_bytes(1, list.add_bytes(1, text).bytes());
       entry.add_bytes(1, column.name).add_bytes(2, feature.bytes());
       features.add_bytes(1, entry.bytes());
     }

@@ -2,9 +2,9 @@
 //
 //   csv       a header line, empty fields for missing values
 //   jsonl     one object a line; numbers as numbers, null for missing values
-//   tfrecord  one tf.train.Example a record: text and amounts as bytes, whole numbers as int64, missing
-//   values
-//             left out. Amounts are text because the format's only other choice, float32, cannot hold cents.
+//   tfrecord  one tf.train.Example a record: text and amounts as bytes, whole numbers as int64, a
+//             feature without values for what is missing. Amounts are text because float32, the format's
+//             only other choice, cannot hold cents.
 //
 // The same transactions give the same model inputs in all of them.
 #pragma once

@@ -60,8 +60,8 @@ std::vector<Field> data_fields() {
   return {
       LOCKSTEP_FIELD(
           data.train.format,
-          "csv tables, text read as bytes, corpora of tokens, folders of images by class, tar shards of "
-          "images, or generated samples for the model's family")
+          "tables (csv, jsonl, tfrecord), text read as bytes, corpora of tokens, folders of images by class, "
+          "tar shards of images, or generated samples for the model's family")
           .required(),
       LOCKSTEP_SOURCE_FIELDS(train, kTrainFormat),
       LOCKSTEP_FIELD(data.eval.format, "as data.train.format")

@@ -10,6 +10,7 @@
 #include "fuzz/image.h"
 #include "fuzz/job.h"
 #include "fuzz/launch_environment.h"
+#include "fuzz/record_formats.h"
 #include "fuzz/run_files.h"
 #include "fuzz/safetensors.h"
 #include "fuzz/store_message.h"
@@ -36,6 +37,10 @@ void replay(const std::string& corpus, Check check) {
 }
 
 TEST(FuzzCorpus, EveryTextIsATableOrAUserError) { replay("csv", check_csv_table); }
+TEST(FuzzCorpus, EveryTextIsJsonLinesOrAUserError) { replay("jsonl", check_jsonl); }
+TEST(FuzzCorpus, EveryMessageIsAnExampleOrAUserError) { replay("example", check_example); }
+TEST(FuzzCorpus, EveryFileIsTfrecordsOrAUserError) { replay("tfrecord", check_tfrecord); }
+TEST(FuzzCorpus, EveryFileIsDecompressedOrAUserError) { replay("compressed", check_compressed); }
 TEST(FuzzCorpus, EveryTextIsAGraphOrAUserError) { replay("graph_text", check_graph_text); }
 TEST(FuzzCorpus, EveryTextIsAJobOrAUserError) { replay("job", check_job); }
 TEST(FuzzCorpus, EveryTextIsMetricsOrAUserError) { replay("metrics", check_metrics); }

@@ -25,7 +25,7 @@ std::optional<TextLines::Piece> TextLines::next(const WholeRecords& whole) {
       offset_ += consumed;
       return piece;
     }
-    if (last || wanted >= kLongestRecord) return piece;
+    if (last || wanted >= longest_) return piece;
   }
 }
 

@@ -12,7 +12,7 @@ namespace lockstep {
 
 class TextLines {
  public:
-  // Longer records are refused: mostly a quote that was never closed.
+  // Longer records are refused unless more is allowed: mostly a quote that was never closed.
   static constexpr int64_t kLongestRecord = int64_t{1} << 24;
 
   struct Piece {
@@ -28,18 +28,21 @@ class TextLines {
   // The position behind the end of a record that began earlier, or npos; `inside` is kept between calls.
   using RecordEnd = std::function<size_t(std::string_view text, bool& inside)>;
 
-  TextLines(const ByteSource& shard, int64_t offset) : shard_(shard), offset_(offset) {}
+  TextLines(const ByteSource& shard, int64_t offset, int64_t longest = kLongestRecord)
+      : shard_(shard), offset_(offset), longest_(longest) {}
 
   // Nothing at the end of the shard.
   std::optional<Piece> next(const WholeRecords& whole);
   // Goes on behind the record that was too long.
   void skip_record(const RecordEnd& end);
+  void skip_to(int64_t offset) { offset_ = offset; }
 
  private:
   static constexpr int64_t kPiece = int64_t{1} << 20;
 
   const ByteSource& shard_;
   int64_t offset_;
+  int64_t longest_;
   std::string buffer_;
 };
 

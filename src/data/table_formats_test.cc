@@ -1,0 +1,86 @@
+// The same records give the same model inputs from every format that they can be written in, compressed or
+// not.
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <numeric>
+
+#include "base/error.h"
+#include "base/sha256.h"
+#include "base/test_folder.h"
+#include "data/fraud_shards.h"
+#include "data/fraud_writer.h"
+#include "data/table.h"
+
+namespace lockstep {
+namespace {
+
+TableOptions options_of(const std::string& format) {
+  TableOptions options;
+  options.format = format;
+  options.csv.label = "is_fraud";
+  options.csv.ignore = {"card"};
+  options.csv.buckets = 500;
+  return options;
+}
+
+// A hash over all batches in the order of the records.
+std::string hash_of(const Source& source) {
+  constexpr int64_t kBatch = 64;
+  std::string bytes;
+  for (int64_t first = 0; first < source.size(); first += kBatch) {
+    std::vector<int64_t> records(static_cast<size_t>(std::min(kBatch, source.size() - first)));
+    std::iota(records.begin(), records.end(), first);
+    Batch batch(source.columns(), static_cast<int64_t>(records.size()));
+    source.fill(records, batch);
+    for (size_t c = 0; c < batch.columns().size(); ++c)
+      bytes.append(static_cast<const char*>(batch.data(c)), static_cast<size_t>(batch.bytes(c)));
+  }
+  return sha256(bytes);
+}
+
+class TableFormats : public testing::Test {
+ protected:
+  // Written and opened in this format.
+  Table open(const std::string& format) {
+    FraudOptions options;
+    options.rows = 5000;
+    options.eval_rows = 1000;
+    options.shards = 3;
+    options.format = format;
+    write_fraud(options, folder_.path(format));
+    return open_table(options_of(format), {folder_.path(format + "/train-*." + format)});
+  }
+
+  TestFolder folder_;
+};
+
+TEST_F(TableFormats, GiveTheSameBatches) {
+  const Table csv = open("csv");
+  ASSERT_EQ(csv.source->size(), 4000);
+  const std::string expected = hash_of(*csv.source);
+  for (const std::string_view name : fraud_formats()) {
+    const std::string format(name);
+    if (format == "csv") continue;
+    const Table table = open(format);
+    EXPECT_EQ(table.encoding->fitted(), csv.encoding->fitted()) << format;
+    EXPECT_EQ(hash_of(*table.source), expected) << format;
+  }
+}
+
+TEST_F(TableFormats, GiveTheSameBatchesCompressed) {
+  const std::string expected = hash_of(*open("jsonl").source);
+  std::filesystem::create_directories(folder_.path("packed"));
+  for (int shard = 0; shard < 3; ++shard) {
+    const std::string name = fmt::format("train-{:05}-of-00003.jsonl", shard);
+    const std::string text = read_file(folder_.path("jsonl/" + name));
+    const gzFile file = gzopen(folder_.path("packed/" + name + ".gz").c_str(), "wb");
+    ASSERT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())), static_cast<int>(text.size()));
+    gzclose(file);
+  }
+  // A folder, so that the names decide.
+  EXPECT_EQ(hash_of(*open_table(options_of("jsonl"), {folder_.path("packed")}).source), expected);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,11 @@
+// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
+//   fuzz_example -max_len=4096 NEW_CORPUS tests/fuzz/corpus/example
+#include <cstddef>
+#include <cstdint>
+
+#include "fuzz/record_formats.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  lockstep::testing::check_example({reinterpret_cast<const char*>(data), size});
+  return 0;
+}
