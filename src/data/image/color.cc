@@ -27,13 +27,18 @@ void change_colors(const ColorFactors& factors, std::span<float> rgb) {
 }
 
 void normalise_colors(const Normalisation& by, std::span<float> rgb) {
-  float scale[3], shift[3];
-  for (size_t c = 0; c < 3; ++c) {
-    scale[c] = static_cast<float>(1 / (255 * by.deviation[c]));
-    shift[c] = static_cast<float>(-by.mean[c] / by.deviation[c]);
+  // Four pixels at a time: twelve values fill whole vectors.
+  constexpr size_t kStep = 12;
+  float scale[kStep], shift[kStep];
+  for (size_t i = 0; i < kStep; ++i) {
+    scale[i] = static_cast<float>(1 / (255 * by.deviation[i % 3]));
+    shift[i] = static_cast<float>(-by.mean[i % 3] / by.deviation[i % 3]);
   }
-  for (size_t i = 0; i < rgb.size(); i += 3)
-    for (size_t c = 0; c < 3; ++c) rgb[i + c] = rgb[i + c] * scale[c] + shift[c];
+  const size_t whole = rgb.size() / kStep * kStep;
+  float* values = rgb.data();
+  for (size_t at = 0; at < whole; at += kStep)
+    for (size_t i = 0; i < kStep; ++i) values[at + i] = values[at + i] * scale[i] + shift[i];
+  for (size_t at = whole; at < rgb.size(); ++at) values[at] = values[at] * scale[at % 3] + shift[at % 3];
 }
 
 void mirror(int64_t size, std::span<float> rgb) {

@@ -5,9 +5,9 @@
 
 namespace lockstep {
 
-std::string decode_image(std::string_view bytes, const ScaleChoice& eighths, ImageExtent& full,
+std::string decode_image(std::string_view bytes, const PartChoice& wanted, ImageExtent& full,
                          Pixels& pixels) {
-  if (is_jpeg(bytes)) return decode_jpeg(bytes, eighths, full, pixels);
+  if (is_jpeg(bytes)) return decode_jpeg(bytes, wanted, full, pixels);
   if (is_png(bytes)) return decode_png(bytes, full, pixels);
   return "neither JPEG nor PNG";
 }
@@ -16,7 +16,7 @@ std::string image_problem(std::string_view bytes) {
   thread_local Pixels pixels;
   ImageExtent full;
   return decode_image(
-      bytes, [](ImageExtent) { return 1; }, full, pixels);
+      bytes, [](ImageExtent) { return WantedPart{1}; }, full, pixels);
 }
 
 std::string image_libraries() { return jpeg_library() + ", " + png_library(); }

@@ -2,8 +2,9 @@
 //
 // A JPEG is decoded with the exact integer transform and triangle upsampling of colour, both of which the
 // library computes alike with and without SIMD. Where the image is wanted smaller, it is decoded at 1/2, 1/4
-// or 1/8 of its size: most of the work of decoding is then left out. Damage that the library would paper over
-// (data that ends early, invalid codes) is an error.
+// or 1/8 of its size, and where a part of it is wanted, the rest is passed over: most of the work is then
+// left out. The pixels of a part are those of the whole but for a few at its borders. Damage that the library
+// would paper over (data that ends early, invalid codes), also outside the part, is an error.
 #pragma once
 #include <functional>
 #include <string>
@@ -13,13 +14,16 @@
 
 namespace lockstep {
 
-// Says at what share of its size (1, 2, 4 or 8 eighths) an image of this extent is wanted. A PNG is always
-// decoded in full.
-using ScaleChoice = std::function<int(ImageExtent full)>;
+// What is wanted of an image: its scale (1, 2, 4 or 8 eighths), and the part of it, in pixels of the full
+// size, that must be there at least; an extent of 0 means all. A PNG is always decoded in full.
+struct WantedPart {
+  int eighths = 8;
+  int64_t x = 0, y = 0, width = 0, height = 0;
+};
+using PartChoice = std::function<WantedPart(ImageExtent full)>;
 
 // What is wrong with the image, in words; empty: nothing. `full` is its extent before scaling.
-std::string decode_image(std::string_view bytes, const ScaleChoice& eighths, ImageExtent& full,
-                         Pixels& pixels);
+std::string decode_image(std::string_view bytes, const PartChoice& wanted, ImageExtent& full, Pixels& pixels);
 // The same without pixels: as strict, at a part of the cost.
 std::string image_problem(std::string_view bytes);
 

@@ -24,7 +24,7 @@ struct Decoded {
 Decoded decode(const std::string& bytes, int eighths = 8) {
   Decoded decoded;
   decoded.problem = decode_image(
-      bytes, [&](ImageExtent) { return eighths; }, decoded.full, decoded.pixels);
+      bytes, [&](ImageExtent) { return WantedPart{eighths}; }, decoded.full, decoded.pixels);
   return decoded;
 }
 
@@ -61,6 +61,34 @@ TEST(DecodeImage, JpegIsCloseAtAnyScale) {
         error += std::abs(static_cast<double>(decoded.pixels.rgb[i]) - image.rgb[i]);
       EXPECT_LT(error / static_cast<double>(image.rgb.size()), 6.0);
     }
+}
+
+TEST(DecodeImage, APartOfAJpegIsThatOfTheWhole) {
+  const std::string jpeg = to_jpeg(striped_image(200, 150, 0, 2));
+  for (const int eighths : {1, 2, 4, 8}) {
+    const Pixels whole = decode(jpeg, eighths).pixels;
+    ImageExtent full;
+    Pixels part;
+    const WantedPart wanted{eighths, 61, 43, 80, 70};
+    const auto choose = [&](ImageExtent) { return wanted; };
+    ASSERT_EQ(decode_image(jpeg, choose, full, part), "");
+    EXPECT_EQ(part.whole_width, whole.width);
+    EXPECT_EQ(part.whole_height, whole.height);
+    EXPECT_LE(part.left * 8, 61 * eighths);
+    EXPECT_GE((part.left + part.width) * 8, 141 * eighths);
+    EXPECT_GE((part.top + part.height) * 8, 113 * eighths);
+    // Colours are interpolated from fewer neighbours at the borders.
+    constexpr int64_t kBorder = 2;
+    for (int64_t y = kBorder; y < part.height - kBorder; ++y)
+      for (int64_t x = kBorder * 3; x < (part.width - kBorder) * 3; ++x)
+        ASSERT_EQ(part.row(y)[x], whole.row(part.top + y)[part.left * 3 + x])
+            << eighths << " " << x << " " << y;
+  }
+  // Damage below the part is found too.
+  ImageExtent full;
+  Pixels part;
+  const auto top = [](ImageExtent) { return WantedPart{8, 0, 0, 64, 16}; };
+  EXPECT_NE(decode_image(std::string_view(jpeg).substr(0, jpeg.size() - 200), top, full, part), "");
 }
 
 TEST(DecodeImage, TheLibrarysBitsAreThoseThatWereSeenFirst) {

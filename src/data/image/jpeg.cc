@@ -4,6 +4,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 
@@ -55,16 +56,41 @@ void inks_to_rgb(const uint8_t* inks, int64_t count, uint8_t* rgb) {
       rgb[i * 3 + c] = static_cast<uint8_t>((inks[i * 4 + c] * inks[i * 4 + 3] + 127) / 255);
 }
 
+// The rows and columns to decode, in pixels of the scaled image.
+struct Window {
+  JDIMENSION left, top, width, height;
+};
+
+Window window_of(const WantedPart& part, const jpeg_decompress_struct& reading) {
+  if (part.width == 0 || part.height == 0) return {0, 0, reading.output_width, reading.output_height};
+  const auto begin = [&](int64_t at) { return static_cast<JDIMENSION>(at * part.eighths / 8); };
+  const auto end = [&](int64_t at, JDIMENSION all) {
+    return std::min(static_cast<JDIMENSION>((at * part.eighths + 7) / 8), all);
+  };
+  const JDIMENSION left = begin(part.x), top = begin(part.y);
+  return {left, top, end(part.x + part.width, reading.output_width) - left,
+          end(part.y + part.height, reading.output_height) - top};
+}
+
+void set_extent(const jpeg_decompress_struct& reading, JDIMENSION left, JDIMENSION width,
+                const Window& window, Pixels& pixels) {
+  pixels.resize(width, window.height);
+  pixels.left = left;
+  pixels.top = window.top;
+  // Cropping has changed output_width.
+  pixels.whole_width = (static_cast<int64_t>(reading.image_width) * reading.scale_num + 7) / 8;
+  pixels.whole_height = reading.output_height;
+}
+
 }  // namespace
 
 bool is_jpeg(std::string_view bytes) { return bytes.starts_with("\xff\xd8"); }
 
-std::string decode_jpeg(std::string_view bytes, const ScaleChoice& eighths, ImageExtent& full,
-                        Pixels& pixels) {
+std::string decode_jpeg(std::string_view bytes, const PartChoice& wanted, ImageExtent& full, Pixels& pixels) {
   jpeg_decompress_struct reading;
   Reports reports;
   jpeg_progress_mgr progress{};
-  std::vector<uint8_t> inks;
+  std::vector<uint8_t> scratch;  // one row
   reading.err = jpeg_std_error(&reports.base);
   reports.base.error_exit = fail;
   reports.base.emit_message = report;
@@ -86,19 +112,32 @@ std::string decode_jpeg(std::string_view bytes, const ScaleChoice& eighths, Imag
   }
   const bool has_inks = reading.jpeg_color_space == JCS_CMYK || reading.jpeg_color_space == JCS_YCCK;
   reading.out_color_space = has_inks ? JCS_CMYK : JCS_RGB;
-  reading.scale_num = static_cast<unsigned>(eighths(full));
+  const WantedPart part = wanted(full);
+  reading.scale_num = static_cast<unsigned>(part.eighths);
   reading.scale_denom = 8;
   reading.dct_method = JDCT_ISLOW;
   reading.do_fancy_upsampling = TRUE;
   reading.do_block_smoothing = FALSE;
   jpeg_start_decompress(&reading);
-  pixels.resize(reading.output_width, reading.output_height);
-  if (has_inks) inks.resize(static_cast<size_t>(pixels.width) * 4);
-  while (reading.output_scanline < reading.output_height) {
-    const int64_t y = reading.output_scanline;
-    JSAMPROW row = has_inks ? inks.data() : pixels.row(y);
+  const Window window = window_of(part, reading);
+  JDIMENSION left = window.left, width = window.width;
+  // Begins at a block at or before the one that is asked for, and says which.
+  if (width < reading.output_width) jpeg_crop_scanline(&reading, &left, &width);
+  set_extent(reading, left, width, window, pixels);
+  if (has_inks) scratch.resize(static_cast<size_t>(pixels.width) * 4);
+  if (window.top > 0) jpeg_skip_scanlines(&reading, window.top);
+  for (int64_t y = 0; y < pixels.height; ++y) {
+    JSAMPROW row = has_inks ? scratch.data() : pixels.row(y);
     jpeg_read_scanlines(&reading, &row, 1);
-    if (has_inks) inks_to_rgb(inks.data(), pixels.width, pixels.row(y));
+    if (has_inks) inks_to_rgb(scratch.data(), pixels.width, pixels.row(y));
+  }
+  // The rest is still read, so that damage there is found: up to the last row, because skipping that one too
+  // would pass over the data unread.
+  if (reading.output_scanline < reading.output_height) {
+    scratch.resize(static_cast<size_t>(pixels.width) * 4);
+    JSAMPROW row = scratch.data();
+    jpeg_skip_scanlines(&reading, reading.output_height - reading.output_scanline - 1);
+    jpeg_read_scanlines(&reading, &row, 1);
   }
   jpeg_finish_decompress(&reading);
   jpeg_destroy_decompress(&reading);

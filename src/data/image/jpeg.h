@@ -8,8 +8,7 @@
 namespace lockstep {
 
 bool is_jpeg(std::string_view bytes);
-std::string decode_jpeg(std::string_view bytes, const ScaleChoice& eighths, ImageExtent& full,
-                        Pixels& pixels);
+std::string decode_jpeg(std::string_view bytes, const PartChoice& wanted, ImageExtent& full, Pixels& pixels);
 std::string jpeg_library();
 
 }  // namespace lockstep

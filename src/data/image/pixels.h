@@ -1,4 +1,4 @@
-// Pixels: a decoded image, rows of red, green and blue bytes.
+// Pixels: a decoded image or a part of one, rows of red, green and blue bytes.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,11 +9,14 @@ namespace lockstep {
 
 struct Pixels {
   int64_t width = 0, height = 0;
+  int64_t left = 0, top = 0;                  // where the part begins
+  int64_t whole_width = 0, whole_height = 0;  // of the image at this scale
   std::vector<uint8_t> rgb;
 
   void resize(int64_t w, int64_t h) {
-    width = w;
-    height = h;
+    width = whole_width = w;
+    height = whole_height = h;
+    left = top = 0;
     rgb.resize(static_cast<size_t>(w * h * 3));
   }
   const uint8_t* row(int64_t y) const { return rgb.data() + y * width * 3; }

@@ -58,6 +58,18 @@ int eighths_for(const Crop& crop, int64_t size) {
   return eighths;
 }
 
+// What must be decoded for the crop: also what the filter reaches beyond it, and a margin in which colours
+// are not yet as in the whole image.
+WantedPart part_for(const Crop& crop, ImageExtent full, int64_t size) {
+  constexpr int64_t kMargin = 8;
+  const int eighths = eighths_for(crop, size);
+  const int64_t reach = std::max(crop.width, crop.height) / size + 2;
+  const int64_t margin = kMargin * 8 / eighths + reach;
+  const int64_t left = std::max<int64_t>(crop.x - margin, 0), top = std::max<int64_t>(crop.y - margin, 0);
+  return {eighths, left, top, std::min(crop.x + crop.width + margin, full.width) - left,
+          std::min(crop.y + crop.height + margin, full.height) - top};
+}
+
 class ImageInput : public Transform {
  public:
   explicit ImageInput(const TransformOptions& options) {
@@ -87,7 +99,7 @@ class ImageInput : public Transform {
   std::string text() const override {
     std::string names;
     for (const auto& [name, label] : classes_) names += fmt::format("{} {}\n", label, name);
-    return fmt::format("image_input 1 {} {} {} {} {} {} {} [{}] [{}] {}", size_, labels_, sha256(names),
+    return fmt::format("image_input 2 {} {} {} {} {} {} {} [{}] [{}] {}", size_, labels_, sha256(names),
                        augment_.random_crop, augment_.area, augment_.flip, augment_.jitter,
                        fmt::join(colors_.mean, " "), fmt::join(colors_.deviation, " "), image_libraries());
   }
@@ -164,17 +176,18 @@ class ImageInput : public Transform {
     thread_local Pixels pixels;
     ImageExtent full;
     Crop crop;
-    const auto eighths = [&](ImageExtent extent) {
+    const auto wanted = [&](ImageExtent extent) {
       crop = crop_of(extent, seed, record);
-      return eighths_for(crop, size_);
+      return part_for(crop, extent, size_);
     };
-    const std::string problem = decode_image(bytes, eighths, full, pixels);
+    const std::string problem = decode_image(bytes, wanted, full, pixels);
     if (!problem.empty()) throw BadValue(row, "cannot decode the image: " + problem);
     if (crop.width == 0) crop = crop_of(full, seed, record);
-    const double x = static_cast<double>(pixels.width) / static_cast<double>(full.width);
-    const double y = static_cast<double>(pixels.height) / static_cast<double>(full.height);
+    const double x = static_cast<double>(pixels.whole_width) / static_cast<double>(full.width);
+    const double y = static_cast<double>(pixels.whole_height) / static_cast<double>(full.height);
     resize_image(pixels,
-                 {static_cast<double>(crop.x) * x, static_cast<double>(crop.y) * y,
+                 {static_cast<double>(crop.x) * x - static_cast<double>(pixels.left),
+                  static_cast<double>(crop.y) * y - static_cast<double>(pixels.top),
                   static_cast<double>(crop.width) * x, static_cast<double>(crop.height) * y},
                  size_, out);
     if (augment_.flip && (Draws(seed, kFlipStream, record).bits() & 1) != 0) mirror(size_, out);
