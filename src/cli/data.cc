@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cli/cli.h"
+#include "cli/data_convert.h"
 #include "data/fraud_shards.h"
 #include "data/fraud_writer.h"
 #include "data/slice.h"
@@ -40,6 +41,7 @@ void run_synth_fraud(const SynthFraud& job) {
 void add_data_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("data", "make and look at training data");
   command->require_subcommand(1);
+  add_data_convert(*command);
   CLI::App* synth =
       command->add_subcommand("synth", "write generated data, the same for a seed on every machine");
   synth->require_subcommand(1);

@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "base/proto_writer.h"
 #include "data/format/tfrecord_frame.h"
+#include "data/fraud_table.h"
 
 namespace lockstep {
 namespace {
@@ -82,6 +83,8 @@ constexpr Entry kWriters[] = {
     {"csv", make<CsvWriter>},
     {"jsonl", make<JsonlWriter>},
     {"tfrecord", make<TfrecordWriter>},
+    {"block", [] { return make_fraud_table_writer("block"); }},
+    {"parquet", [] { return make_fraud_table_writer("parquet"); }},
 };
 
 }  // namespace

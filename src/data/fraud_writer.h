@@ -5,6 +5,7 @@
 //   tfrecord  one tf.train.Example a record: text and amounts as bytes, whole numbers as int64, a
 //             feature without values for what is missing. Amounts are text because float32, the format's
 //             only other choice, cannot hold cents.
+//   block, parquet  columns (data/fraud_table.h)
 //
 // The same transactions give the same model inputs in all of them.
 #pragma once

@@ -24,11 +24,23 @@ std::string_view name_of(E value) {
 enum class ModelFamily : uint8_t { kGpt, kEncoder, kTabular, kResnet };
 LOCKSTEP_CHOICE_NAMES(ModelFamily, "gpt", "encoder", "tabular", "resnet")
 
-enum class DataFormat : uint8_t { kCsv, kJsonl, kTfrecord, kText, kTokens, kImages, kTar, kSynthetic };
-LOCKSTEP_CHOICE_NAMES(DataFormat, "csv", "jsonl", "tfrecord", "text", "tokens", "images", "tar", "synthetic")
+enum class DataFormat : uint8_t {
+  kCsv,
+  kJsonl,
+  kTfrecord,
+  kText,
+  kTokens,
+  kImages,
+  kTar,
+  kBlock,
+  kParquet,
+  kSynthetic
+};
+LOCKSTEP_CHOICE_NAMES(DataFormat, "csv", "jsonl", "tfrecord", "text", "tokens", "images", "tar", "block",
+                      "parquet", "synthetic")
 // Files whose records have named columns; each is a format of data/format under the same name.
-inline constexpr auto kTableFormats =
-    std::to_array({DataFormat::kCsv, DataFormat::kJsonl, DataFormat::kTfrecord});
+inline constexpr auto kTableFormats = std::to_array(
+    {DataFormat::kCsv, DataFormat::kJsonl, DataFormat::kTfrecord, DataFormat::kBlock, DataFormat::kParquet});
 
 enum class DataShuffle : uint8_t { kNone, kBlock, kGlobal };
 LOCKSTEP_CHOICE_NAMES(DataShuffle, "none", "block", "global")

@@ -5,11 +5,13 @@
 #include <fstream>
 #include <sstream>
 
+#include "fuzz/block_file.h"
 #include "fuzz/csv.h"
 #include "fuzz/graph_text.h"
 #include "fuzz/image.h"
 #include "fuzz/job.h"
 #include "fuzz/launch_environment.h"
+#include "fuzz/parquet.h"
 #include "fuzz/record_formats.h"
 #include "fuzz/run_files.h"
 #include "fuzz/safetensors.h"
@@ -41,6 +43,8 @@ TEST(FuzzCorpus, EveryTextIsJsonLinesOrAUserError) { replay("jsonl", check_jsonl
 TEST(FuzzCorpus, EveryMessageIsAnExampleOrAUserError) { replay("example", check_example); }
 TEST(FuzzCorpus, EveryFileIsTfrecordsOrAUserError) { replay("tfrecord", check_tfrecord); }
 TEST(FuzzCorpus, EveryFileIsDecompressedOrAUserError) { replay("compressed", check_compressed); }
+TEST(FuzzCorpus, EveryFileIsBlocksOrAUserError) { replay("block_file", check_block_file); }
+TEST(FuzzCorpus, EveryFileIsParquetOrAUserError) { replay("parquet", check_parquet); }
 TEST(FuzzCorpus, EveryTextIsAGraphOrAUserError) { replay("graph_text", check_graph_text); }
 TEST(FuzzCorpus, EveryTextIsAJobOrAUserError) { replay("job", check_job); }
 TEST(FuzzCorpus, EveryTextIsMetricsOrAUserError) { replay("metrics", check_metrics); }

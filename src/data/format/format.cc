@@ -4,9 +4,11 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "data/format/block_format.h"
 #include "data/format/csv_format.h"
 #include "data/format/images_format.h"
 #include "data/format/jsonl_format.h"
+#include "data/format/parquet_format.h"
 #include "data/format/tar_format.h"
 #include "data/format/tfrecord_format.h"
 #include "data/format/tokens_format.h"
@@ -21,8 +23,9 @@ struct Entry {
 
 // A format is added by its line here.
 constexpr Entry kFormats[] = {
-    {"csv", make_csv_format},       {"images", make_images_format}, {"tar", make_tar_format},
-    {"tokens", make_tokens_format}, {"jsonl", make_jsonl_format},   {"tfrecord", make_tfrecord_format},
+    {"csv", make_csv_format},       {"images", make_images_format},   {"tar", make_tar_format},
+    {"tokens", make_tokens_format}, {"jsonl", make_jsonl_format},     {"tfrecord", make_tfrecord_format},
+    {"block", make_block_format},   {"parquet", make_parquet_format},
 };
 
 }  // namespace

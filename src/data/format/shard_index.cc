@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kMagic = "lockstep index 1\n";
+constexpr std::string_view kMagic = "lockstep index 2\n";
 constexpr size_t kDigest = 64;
 constexpr int64_t kGranuleBytes = 4096;
 
@@ -111,6 +111,7 @@ std::string to_bytes(const ShardIndex& index) {
   for (const BadRecord& record : index.bad) {
     writer.number(static_cast<uint64_t>(record.offset));
     writer.text(record.reason);
+    writer.number(static_cast<uint64_t>(record.records));
   }
   writer.text(index.extra);
   writer.text(index.content);
@@ -134,6 +135,7 @@ ShardIndex parse_index(std::string_view bytes) {
     BadRecord record;
     record.offset = static_cast<int64_t>(reader.number());
     record.reason = reader.text();
+    record.records = static_cast<int64_t>(reader.number());
     index.bad.push_back(std::move(record));
   }
   index.extra = reader.text();

@@ -12,10 +12,12 @@
 
 namespace lockstep {
 
-// A record that the policy allows to leave out. It has no number: all others are counted without it.
+// A record that the policy allows to leave out, or several that are damaged together. They have no numbers:
+// all others are counted without them.
 struct BadRecord {
   int64_t offset = 0;
   std::string reason;
+  int64_t records = 1;
 
   bool operator==(const BadRecord&) const = default;
 };

@@ -67,11 +67,13 @@ std::vector<std::string> ShardSet::bad_records() const {
 }
 
 void ShardSet::check_bad(const ShardSetOptions& options) const {
-  const std::vector<std::string> bad = bad_records();
-  const auto records = static_cast<double>(manifest_->records() + static_cast<int64_t>(bad.size()));
-  if (static_cast<double>(bad.size()) <= options.most_bad * records) return;
+  int64_t bad = 0;
+  for (const ShardIndex& index : indexes_)
+    for (const BadRecord& record : index.bad) bad += record.records;
+  const int64_t records = manifest_->records() + bad;
+  if (static_cast<double>(bad) <= options.most_bad * static_cast<double>(records)) return;
   throw UserError("{} of {} records cannot be used, more than the share of {} that is allowed; the first: {}",
-                  bad.size(), static_cast<int64_t>(records), options.most_bad, bad[0]);
+                  bad, records, options.most_bad, bad_records()[0]);
 }
 
 template <typename Part>

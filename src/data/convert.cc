@@ -1,0 +1,114 @@
+#include "data/convert.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/error.h"
+#include "data/csv_encoding.h"
+#include "data/files.h"
+#include "data/format/csv_record.h"
+#include "data/pipeline/shard_set.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kSampledRecords = 10000;
+constexpr int64_t kRecordsAtOnce = 4096;
+
+std::string format_of(const std::string& path) {
+  constexpr auto kTables = std::to_array<std::string_view>({"csv", "jsonl", "tfrecord", "block", "parquet"});
+  for (const std::string_view name : kTables) {
+    const std::string_view suffix = make_format(name, {})->suffix();
+    if (!suffix.empty() && path.ends_with(suffix)) return std::string(name);
+  }
+  throw UserError("{}: the ending does not say which format it is; name it with --from", path);
+}
+
+ShardSet open_shards(const std::string& format, const std::string& path,
+                     const std::vector<BlockField>& columns) {
+  return ShardSet(make_format(format, {columns}), std::vector<std::string>{path}, {});
+}
+
+// What a column of text holds, as far as a sample tells.
+ValueType type_in(const std::vector<std::string_view>& values) {
+  bool whole = true;
+  bool number = true;
+  bool some = false;
+  for (const std::string_view value : values) {
+    if (is_missing(value)) continue;
+    some = true;
+    whole = whole && integer_of(value).has_value();
+    number = number && number_of(value).has_value();
+  }
+  if (!some) return ValueType::kBytes;
+  return whole ? ValueType::kI64 : number ? ValueType::kF64 : ValueType::kBytes;
+}
+
+// The columns to decode; none, where the format knows them itself.
+std::vector<BlockField> typed_columns(const ConvertOptions& options, const std::string& format,
+                                      const std::string& path) {
+  if (format != "csv") return {};
+  const ShardSet set = open_shards(format, path, {});
+  BlockScratch scratch;
+  StageCounters counters;
+  set.load(0, std::min(kSampledRecords, set.manifest().records()), scratch, counters);
+  std::vector<BlockField> fields = set.fields();
+  for (size_t c = 0; c < fields.size(); ++c) {
+    const bool text =
+        std::find(options.text.begin(), options.text.end(), fields[c].name) != options.text.end();
+    fields[c].type = text ? ValueType::kBytes : type_in(scratch.block.columns[c].as<std::string_view>());
+  }
+  return fields;
+}
+
+void convert_shard(const ConvertOptions& options, const ShardSet& set, const std::string& out_path,
+                   ConvertReport& report) {
+  const auto writer = make_table_writer(options.to, set.fields(), options.writer);
+  PartialFile file(out_path);
+  BlockScratch scratch;
+  StageCounters counters;
+  std::string bytes;
+  const int64_t records = set.manifest().records();
+  for (int64_t first = 0; first < records; first += kRecordsAtOnce) {
+    set.load(first, std::min(kRecordsAtOnce, records - first), scratch, counters);
+    bytes.clear();
+    writer->append(scratch.block, bytes);
+    file.write(bytes);
+  }
+  bytes.clear();
+  writer->finish(bytes);
+  file.write(bytes);
+  file.finish();
+  report.records += records;
+  report.bytes_read += set.manifest().bytes();
+  report.bytes_written += file.size();
+  report.files.push_back(out_path);
+}
+
+}  // namespace
+
+ConvertReport convert_files(const ConvertOptions& options) {
+  std::vector<std::string> paths =
+      expand_files(options.files, options.from.empty() ? "" : make_format(options.from, {})->suffix());
+  if (paths.empty()) throw UserError("no data files are given");
+  const std::string from = options.from.empty() ? format_of(paths[0]) : options.from;
+  const std::vector<BlockField> columns = typed_columns(options, from, paths[0]);
+  std::error_code failure;
+  fs::create_directories(options.folder, failure);
+  if (failure) throw UserError("cannot make the folder {}: {}", options.folder, failure.message());
+  std::vector<std::string> outs;
+  for (const std::string& path : paths) {
+    outs.push_back((fs::path(options.folder) / (fs::path(path).stem().string() + "." + options.to)).string());
+    if (fs::exists(outs.back()) || std::count(outs.begin(), outs.end(), outs.back()) > 1)
+      throw UserError("{} would be written over; choose another folder", outs.back());
+  }
+  ConvertReport report;
+  for (size_t i = 0; i < paths.size(); ++i)
+    convert_shard(options, open_shards(from, paths[i], columns), outs[i], report);
+  return report;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,56 @@
+// Conversion keeps every value, chooses types by a sample, and never writes over a file.
+#include "data/convert.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/test_folder.h"
+#include "data/format/test_blocks.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kTable = "n,x,name,code\n1,0.5,a,007\n-2,,\"b, c\",12\n3,1e3,,5\n";
+
+TEST(Convert, CsvToBlockAndOnToParquet) {
+  const TestFolder folder;
+  folder.write("in/t.csv", kTable);
+  for (const auto& [source, to] :
+       std::vector<std::pair<std::string, std::string>>{{"in", "block"}, {"block", "parquet"}}) {
+    ConvertOptions options;
+    options.files = {folder.path(source) + "/t.*"};
+    options.to = to;
+    options.folder = folder.path(to);
+    options.text = {"code"};
+    const ConvertReport report = convert_files(options);
+    EXPECT_EQ(report.records, 3);
+    ASSERT_EQ(report.files, std::vector<std::string>{folder.path(to + "/t." + to)});
+    EXPECT_FALSE(std::filesystem::exists(report.files[0] + ".partial"));
+    EXPECT_THROW(convert_files(options), UserError) << "it is there";
+    const ShardSet set(make_format(to, {}), report.files, {});
+    EXPECT_EQ(set.fields(), (std::vector<BlockField>{{"n", ValueType::kI64, 1},
+                                                     {"x", ValueType::kF64, 1},
+                                                     {"name", ValueType::kBytes, 1},
+                                                     {"code", ValueType::kBytes, 1}}));
+    EXPECT_EQ(printed(set, 0, 3), "1; 0.5; a; 007; \n-2; -0; b, c; 12; \n3; 1000; ; 5; \n");
+  }
+}
+
+TEST(Convert, AFailureLeavesNothingBehind) {
+  const TestFolder folder;
+  folder.write("t.csv", kTable);
+  ConvertOptions options;
+  options.files = {folder.path("t.csv")};
+  options.folder = folder.path("out");
+  options.to = "blocks";
+  EXPECT_THROW(convert_files(options), UserError);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path("out")));
+  folder.write("t.unknown", kTable);
+  options.files = {folder.path("t.unknown")};
+  EXPECT_THROW(convert_files(options), UserError);
+}
+
+}  // namespace
+}  // namespace lockstep

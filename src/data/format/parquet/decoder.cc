@@ -1,0 +1,277 @@
+#include "data/format/parquet/decoder.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+
+#include "base/error.h"
+#include "data/format/parquet/thrift.h"
+
+namespace lockstep::parquet {
+namespace {
+
+constexpr int64_t kDictionary = -1;
+
+// Consecutive records that are also consecutive rows of the file.
+struct Run {
+  int64_t record = 0;
+  int64_t row = 0;
+};
+
+// The rows of the file less those that are left out.
+std::vector<Run> runs_of(const std::vector<RowRange>& bad) {
+  std::vector<Run> runs{{0, 0}};
+  int64_t left_out = 0;
+  for (const RowRange& range : bad) {
+    left_out += range.count;
+    runs.push_back({range.first + range.count - left_out, range.first + range.count});
+  }
+  return runs;
+}
+
+// Some rows of one row group.
+struct Part {
+  size_t group = 0;
+  int64_t first = 0;  // in the group
+  int64_t count = 0;
+};
+
+struct Need {
+  PieceKey key;
+  std::vector<PageSpan> spans;
+  std::shared_ptr<const Piece> piece;  // null: it has to be read
+};
+
+// What spans() found out for the decode() that follows on the same thread: the cache may have changed by
+// then.
+struct Plan {
+  uint64_t file = 0;
+  int64_t first = 0;
+  int64_t count = 0;
+  std::vector<Need> needs = {};
+  std::vector<GranuleSpan> spans = {};
+};
+thread_local Plan last_plan;
+
+class ParquetDecoder : public ShardDecoder {
+ public:
+  ParquetDecoder(const ByteSource& file, const ShardIndex& index, FileLayout layout,
+                 std::shared_ptr<PieceCache> cache)
+      : ShardDecoder(file, index),
+        layout_(std::move(layout)),
+        cache_(std::move(cache)),
+        runs_(runs_of(layout_.pages.bad)) {
+    for (const RowGroup& group : layout_.metadata.groups)
+      group_rows_.push_back(group_rows_.back() + group.rows);
+  }
+
+  std::vector<GranuleSpan> spans(int64_t first, int64_t count) const override {
+    last_plan = plan(first, count);
+    return last_plan.spans;
+  }
+
+  void decode(std::span<const std::string_view> fetched, int64_t first, int64_t count,
+              ColumnBlock& block) const override {
+    Plan plan = std::move(last_plan);
+    last_plan = {};
+    std::vector<std::string> own;
+    std::vector<std::string_view> views(fetched.begin(), fetched.end());
+    if (plan.file != id_ || plan.first != first || plan.count != count ||
+        plan.spans.size() != fetched.size()) {
+      plan = this->plan(first, count);
+      views.clear();
+      own.reserve(plan.spans.size());
+      for (const GranuleSpan& span : plan.spans) {
+        own.emplace_back(static_cast<size_t>(span.bytes), '\0');
+        bytes().read(span.offset, own.back());
+        views.emplace_back(own.back());
+      }
+    }
+    const std::map<PieceKey, std::shared_ptr<const Piece>> pieces = make_pieces(plan, views);
+    for_each_part(first, count, [&](const Part& part) {
+      for (size_t column = 0; column < layout_.wanted.size(); ++column)
+        append_part(part, column, pieces, block);
+    });
+    if (has_text(block))
+      for (const auto& [key, piece] : pieces) block.keep.push_back(piece);
+    block.records += count;
+  }
+
+  std::string describe(int64_t record) const override {
+    const int64_t row = row_of(record);
+    return fmt::format("{} record {} (row group {})", bytes().name(), row, group_of(row));
+  }
+
+ private:
+  static bool has_text(const ColumnBlock& block) {
+    return std::any_of(block.columns.begin(), block.columns.end(),
+                       [](const BlockColumn& column) { return column.type() == ValueType::kBytes; });
+  }
+
+  size_t run_of(int64_t record) const {
+    const auto after = std::upper_bound(runs_.begin(), runs_.end(), record,
+                                        [](int64_t value, const Run& run) { return value < run.record; });
+    return static_cast<size_t>(after - runs_.begin()) - 1;
+  }
+  int64_t row_of(int64_t record) const {
+    const Run& run = runs_[run_of(record)];
+    return run.row + record - run.record;
+  }
+  size_t group_of(int64_t row) const {
+    return static_cast<size_t>(std::upper_bound(group_rows_.begin(), group_rows_.end(), row) -
+                               group_rows_.begin()) -
+           1;
+  }
+
+  template <typename Take>
+  void for_each_part(int64_t first, int64_t count, const Take& take) const {
+    for (const int64_t end = first + count; first < end;) {
+      const size_t run = run_of(first);
+      const int64_t run_end = run + 1 < runs_.size() ? std::min(end, runs_[run + 1].record) : end;
+      const int64_t row = row_of(first);
+      const size_t group = group_of(row);
+      LOCKSTEP_CHECK(group < layout_.metadata.groups.size(), "row {} of {}", row, bytes().name());
+      const int64_t here = std::min(run_end - first, group_rows_[group + 1] - row);
+      take(Part{group, row - group_rows_[group], here});
+      first += here;
+    }
+  }
+
+  // take(piece, first row in it, rows) for the pieces of a column that hold a part.
+  template <typename Take>
+  void for_each_piece(const Part& part, size_t leaf, const Take& take) const {
+    const std::vector<int64_t>& firsts = layout_.pages.groups[part.group][leaf].firsts;
+    int64_t row = part.first;
+    const int64_t end = part.first + part.count;
+    while (row < end) {
+      const auto piece = std::upper_bound(firsts.begin(), firsts.end(), row) - firsts.begin() - 1;
+      const auto at = static_cast<size_t>(piece);
+      LOCKSTEP_CHECK(at + 1 < firsts.size(), "row {} of a group of {}", row, firsts.back());
+      const int64_t here = std::min(end, firsts[at + 1]) - row;
+      take(static_cast<int64_t>(piece), row - firsts[at], here);
+      row += here;
+    }
+  }
+
+  PieceKey key_of(size_t group, size_t leaf, int64_t piece) const {
+    return {id_, static_cast<int64_t>(group), static_cast<int64_t>(leaf), piece};
+  }
+
+  Plan plan(int64_t first, int64_t count) const {
+    Plan plan{.file = id_, .first = first, .count = count};
+    std::map<PieceKey, bool> seen;
+    const auto need = [&](size_t group, size_t leaf, int64_t piece) {
+      const PieceKey key = key_of(group, leaf, piece);
+      if (!seen.emplace(key, true).second) return true;
+      plan.needs.push_back({key, {}, cache_->find(key)});
+      if (plan.needs.back().piece) return true;
+      plan.needs.back().spans = spans_of(layout_, group, leaf, piece);
+      return false;
+    };
+    for_each_part(first, count, [&](const Part& part) {
+      for (const size_t leaf : layout_.wanted)
+        for_each_piece(part, leaf, [&](int64_t piece, int64_t, int64_t) {
+          if (!need(part.group, leaf, piece) && layout_.pages.groups[part.group][leaf].dictionary.bytes > 0)
+            need(part.group, leaf, kDictionary);
+        });
+    });
+    // Dictionaries come before the pages that refer to them.
+    std::stable_sort(plan.needs.begin(), plan.needs.end(),
+                     [](const Need& a, const Need& b) { return a.key < b.key; });
+    for (const Need& missing : plan.needs)
+      for (const PageSpan& span : missing.spans) plan.spans.push_back({span.offset, span.bytes, first});
+    return plan;
+  }
+
+  std::map<PieceKey, std::shared_ptr<const Piece>> make_pieces(
+      const Plan& plan, const std::vector<std::string_view>& views) const {
+    std::map<PieceKey, std::shared_ptr<const Piece>> pieces;
+    size_t next = 0;
+    for (const Need& need : plan.needs) {
+      std::shared_ptr<const Piece>& piece = pieces[need.key];
+      piece = need.piece;
+      if (piece) continue;
+      const std::vector<std::string_view> pages(
+          views.begin() + static_cast<int64_t>(next),
+          views.begin() + static_cast<int64_t>(next + need.spans.size()));
+      next += need.spans.size();
+      PieceKey dictionary_key = need.key;
+      dictionary_key.piece = kDictionary;
+      const auto dictionary = pieces.find(dictionary_key);
+      piece = cache_->get(need.key, [&] {
+        return decode_piece(
+            bytes(), layout_, static_cast<size_t>(need.key.group), static_cast<size_t>(need.key.leaf),
+            need.key.piece, pages,
+            dictionary == pieces.end() || !dictionary->second ? nullptr : dictionary->second->dictionary);
+      });
+    }
+    return pieces;
+  }
+
+  void append_part(const Part& part, size_t column,
+                   const std::map<PieceKey, std::shared_ptr<const Piece>>& pieces, ColumnBlock& block) const {
+    const size_t leaf = layout_.wanted[column];
+    for_each_piece(part, leaf, [&](int64_t number, int64_t first, int64_t count) {
+      const Piece& piece = *pieces.at(key_of(part.group, leaf, number));
+      const auto bad = std::lower_bound(piece.bad_rows.begin(), piece.bad_rows.end(), first);
+      if (bad != piece.bad_rows.end() && *bad < first + count)
+        throw UserError("{} record {}: column '{}' is not valid UTF-8 (page at byte {})", bytes().name(),
+                        group_rows_[part.group] +
+                            layout_.pages.groups[part.group][leaf].firsts[static_cast<size_t>(number)] + *bad,
+                        layout_.metadata.leaves[leaf].name,
+                        spans_of(layout_, part.group, leaf, number)[0].offset);
+      append_rows(piece, first, count, block.columns[column]);
+    });
+  }
+
+  static uint64_t next_id() {
+    static std::atomic<uint64_t> last = 0;
+    return ++last;
+  }
+
+  const uint64_t id_ = next_id();
+  FileLayout layout_;
+  std::shared_ptr<PieceCache> cache_;
+  std::vector<Run> runs_;
+  std::vector<int64_t> group_rows_{0};  // the first row of each group, and all rows
+};
+
+}  // namespace
+
+std::vector<PageSpan> spans_of(const FileLayout& layout, size_t group, size_t leaf, int64_t piece) {
+  const ChunkPages& chunk = layout.pages.groups[group][leaf];
+  if (piece == kDictionary) return {chunk.dictionary};
+  if (layout.metadata.leaves[leaf].list()) return chunk.pages;
+  return {chunk.pages[static_cast<size_t>(piece)]};
+}
+
+Piece decode_piece(const ByteSource& file, const FileLayout& layout, size_t group, size_t leaf, int64_t piece,
+                   const std::vector<std::string_view>& pages, std::shared_ptr<const Dictionary> dictionary) {
+  const Leaf& column = layout.metadata.leaves[leaf];
+  const ChunkPages& chunk = layout.pages.groups[group][leaf];
+  const Codec compression = *layout.metadata.groups[group].columns[leaf].compression;
+  try {
+    if (piece == kDictionary) {
+      Piece alone;
+      alone.dictionary = decode_dictionary(pages[0], column, compression, layout.limits);
+      return alone;
+    }
+    const auto at = static_cast<size_t>(piece);
+    const int64_t rows = chunk.firsts[at + 1] - chunk.firsts[at];
+    return column.list()
+               ? decode_list(pages, column, compression, std::move(dictionary), rows, layout.limits)
+               : decode_page(pages[0], column, compression, std::move(dictionary), rows, layout.limits);
+  } catch (const Damaged& damage) {
+    const std::vector<PageSpan> spans = spans_of(layout, group, leaf, piece);
+    throw UserError("{} at byte {}: column '{}' of row group {}: a page cannot be read: {}", file.name(),
+                    spans.empty() ? layout.metadata.groups[group].columns[leaf].offset : spans[0].offset,
+                    column.name, group, damage.what());
+  }
+}
+
+std::unique_ptr<ShardDecoder> make_decoder(const ByteSource& file, const ShardIndex& index, FileLayout layout,
+                                           std::shared_ptr<PieceCache> cache) {
+  return std::make_unique<ParquetDecoder>(file, index, std::move(layout), std::move(cache));
+}
+
+}  // namespace lockstep::parquet

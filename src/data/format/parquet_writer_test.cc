@@ -1,0 +1,60 @@
+// What the Parquet writer writes, the Parquet reader reads: in every compression, for repeated and distinct
+// values, over several row groups.
+#include "data/format/parquet_writer.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "data/format/parquet_format.h"
+#include "data/format/test_blocks.h"
+
+namespace lockstep {
+namespace {
+
+ShardSet set_of(const std::string& bytes) {
+  std::vector<std::unique_ptr<ByteSource>> shards;
+  shards.push_back(open_text("t.parquet", bytes));
+  return ShardSet(make_parquet_format({}), std::move(shards), {});
+}
+
+TEST(ParquetWriter, IsReadInEveryCompression) {
+  const ColumnBlock block = mixed_block(9000, true);
+  for (const Codec compression : {Codec::kNone, Codec::kSnappy, Codec::kGzip, Codec::kZstd, Codec::kLz4}) {
+    const ShardSet set = set_of(written_file("parquet", block, compression));
+    ASSERT_EQ(set.manifest().records(), 9000);
+    EXPECT_EQ(printed(set, 0, 9000), printed(block, 0, 9000)) << name_of(compression);
+    EXPECT_EQ(printed(set, 8100, 200), printed(block, 8100, 200));
+  }
+}
+
+TEST(ParquetWriter, CutsRowGroupsTheSameForAnyBlocks) {
+  const ColumnBlock block = mixed_block(1000, true);
+  std::string pieces;
+  const auto writer = make_table_writer("parquet", block.fields());
+  for (int i = 0; i < 140; ++i) writer->append(block, pieces);
+  writer->finish(pieces);
+  const ShardSet set = set_of(pieces);
+  ASSERT_EQ(set.manifest().records(), 140000);
+  EXPECT_EQ(printed(set, 65400, 300), printed(block, 400, 300));
+  EXPECT_EQ(printed(set, 139990, 10), printed(block, 990, 10));
+  EXPECT_EQ(set.describe(139999), "t.parquet record 139999 (row group 2)");
+}
+
+TEST(ParquetWriter, ValuesThatAreAllMissingOrAllEqual) {
+  ColumnBlock block;
+  block.reset({{"none", ValueType::kBytes, 1}, {"same", ValueType::kI64, 1}});
+  block.records = 20;
+  block.columns[0].as<std::string_view>().resize(20);
+  block.columns[0].missing.assign(20, 1);
+  block.columns[1].as<int64_t>().assign(20, -7);
+  const ShardSet set = set_of(written_file("parquet", block));
+  EXPECT_EQ(printed(set, 0, 20), printed(block, 0, 20));
+}
+
+TEST(ParquetWriter, RefusesWhatItCannotHold) {
+  EXPECT_THROW(make_table_writer("parquet", {{"image", ValueType::kU8, 300}}), UserError);
+  EXPECT_THROW(make_table_writer("parquet", {}), UserError);
+}
+
+}  // namespace
+}  // namespace lockstep

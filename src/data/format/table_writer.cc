@@ -1,0 +1,77 @@
+#include "data/format/table_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "data/format/block_writer.h"
+#include "data/format/parquet_writer.h"
+
+namespace lockstep {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  std::unique_ptr<TableWriter> (*make)(const std::vector<BlockField>& fields,
+                                       const TableWriterOptions& options);
+};
+
+// A writer is added by its line here.
+constexpr Entry kWriters[] = {
+    {"block", make_block_writer},
+    {"parquet", make_parquet_writer},
+};
+
+}  // namespace
+
+PartialFile::PartialFile(std::string path)
+    : path_(std::move(path)),
+      file_(open((path_ + ".partial").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+  if (file_ < 0) throw UserError("cannot write {}.partial: {}", path_, std::strerror(errno));
+}
+
+PartialFile::~PartialFile() {
+  if (file_ < 0) return;
+  close(file_);
+  unlink((path_ + ".partial").c_str());
+}
+
+void PartialFile::write(std::string_view bytes) {
+  size_ += static_cast<int64_t>(bytes.size());
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(file_, bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) throw UserError("cannot write {}.partial: {}", path_, std::strerror(errno));
+    bytes.remove_prefix(static_cast<size_t>(done));
+  }
+}
+
+void PartialFile::finish() {
+  const bool closed = fsync(file_) == 0 && close(file_) == 0;
+  if (!closed) throw UserError("cannot write {}.partial: {}", path_, std::strerror(errno));
+  file_ = -1;
+  std::error_code failure;
+  std::filesystem::rename(path_ + ".partial", path_, failure);
+  if (failure) throw UserError("cannot write {}: {}", path_, failure.message());
+}
+
+std::unique_ptr<TableWriter> make_table_writer(std::string_view format, const std::vector<BlockField>& fields,
+                                               const TableWriterOptions& options) {
+  for (const Entry& entry : kWriters)
+    if (entry.name == format) return entry.make(fields, options);
+  throw UserError("files of format '{}' cannot be written; {}", format,
+                  suggestion(format, written_formats()));
+}
+
+std::vector<std::string_view> written_formats() {
+  std::vector<std::string_view> names;
+  for (const Entry& entry : kWriters) names.push_back(entry.name);
+  return names;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,54 @@
+// TableWriter: records with named columns as the bytes of one file of some format: what `lockstep data
+// convert` and the generators write with. Same records, same bytes, however they are cut into blocks.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/format/codec.h"
+#include "data/format/column_block.h"
+
+namespace lockstep {
+
+struct TableWriterOptions {
+  Codec compression = Codec::kZstd;  // of formats that have their own
+};
+
+class TableWriter {
+ public:
+  virtual ~TableWriter() = default;
+
+  // Both append to `out` what can be written by now. The block has the columns that the writer was made for.
+  // Throws UserError for values that the format cannot hold.
+  virtual void append(const ColumnBlock& block, std::string& out) = 0;
+  virtual void finish(std::string& out) = 0;
+};
+
+// A file that is written from front to back under a temporary name, and appears under its own when it is
+// finished.
+class PartialFile {
+ public:
+  // Throws UserError if it cannot be made.
+  explicit PartialFile(std::string path);
+  ~PartialFile();  // without finish() nothing is left
+  PartialFile(const PartialFile&) = delete;
+  PartialFile& operator=(const PartialFile&) = delete;
+
+  void write(std::string_view bytes);
+  int64_t size() const { return size_; }
+  void finish();
+
+ private:
+  std::string path_;
+  int file_;
+  int64_t size_ = 0;
+};
+
+// Throws UserError that names the formats that can be written, or the column that this one cannot hold.
+std::unique_ptr<TableWriter> make_table_writer(std::string_view format, const std::vector<BlockField>& fields,
+                                               const TableWriterOptions& options = {});
+std::vector<std::string_view> written_formats();
+
+}  // namespace lockstep
