@@ -29,16 +29,17 @@ def write_text(path):
     path.write_text(" ".join(text))
 
 
-def train_job(job, settings=()):
-    """Runs the job and returns its steps after the warm-up and its summary."""
+def train_job(job, settings=(), before=(), flags=()):
+    """Runs the job and returns its steps after the warm-up and its summary; `before` stands in front of the command."""
     with tempfile.TemporaryDirectory(prefix="train_job.") as folder:
         folder = pathlib.Path(folder)
         write_text(folder / "text")
         job = {**job, "data": {"train": {"format": "text", "files": str(folder / "text")}}, "output": str(folder / "run")}
         (folder / "job.yaml").write_text(json.dumps(job))
-        command = [str(LOCKSTEP), "train", str(folder / "job.yaml")]
+        command = [*before, LOCKSTEP, "train", folder / "job.yaml", *flags]
         for setting in settings:
             command += ["--set", setting]
+        command = [str(part) for part in command]
         try:
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
