@@ -270,12 +270,15 @@ WorkerSetResult WorkerSet::result() const {
                       std::all_of(failed_.begin(), failed_.end(),
                                   [&](const Failed& one) { return one.ending == first.ending; });
   const WorkerOutput& output = first.worker->output;
+  // Others wait for one who stands still and give up; a worker that a signal has killed did not wait. (A leak
+  // checker lets its process stand still for a moment, too.)
+  const bool waited = !first.ending || !first.ending->by_signal;
   return {agreed ? first.ending->exit_code() : 1,
           WorkerFailure{first.worker->rank,
                         first.what,
                         {output.last_lines().begin(), output.last_lines().end()},
                         output.log_path(),
-                        stopped_}};
+                        waited ? stopped_ : std::vector<int64_t>()}};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -90,7 +91,7 @@ class TextBytes : public ByteSource {
   void read(int64_t offset, std::span<char> out) const override {
     LOCKSTEP_CHECK(offset >= 0 && offset + static_cast<int64_t>(out.size()) <= size(), "bytes from {} of {}",
                    offset, name());
-    std::memcpy(out.data(), text_.data() + offset, out.size());
+    std::copy_n(text_.data() + offset, out.size(), out.data());
   }
   std::string stamp() const override { return fmt::format("{} text", text_.size()); }
 

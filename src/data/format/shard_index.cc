@@ -51,7 +51,8 @@ class Reader {
     const uint64_t count = number();
     if (count > left_.size() / 8) throw UserError("the index ends too early");
     std::vector<T> values(count);
-    std::memcpy(values.data(), take(count * 8).data(), count * 8);
+    const std::string_view bytes = take(count * 8);
+    if (count > 0) std::memcpy(values.data(), bytes.data(), bytes.size());
     return values;
   }
   bool done() const { return left_.empty(); }
