@@ -1,5 +1,5 @@
 // lockstep data: make and look at training data. `data synth fraud` writes card-transaction logs as
-// shards of one of several formats.
+// shards of one of several formats; the tools that take a job file lie beside this file, one each.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/data_convert.h"
+#include "cli/data_job.h"
 #include "data/fraud_shards.h"
 #include "data/fraud_writer.h"
 #include "data/slice.h"
@@ -42,6 +43,11 @@ void add_data_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("data", "make and look at training data");
   command->require_subcommand(1);
   add_data_convert(*command);
+  add_data_index(*command);
+  add_data_inspect(*command);
+  add_data_at(*command);
+  add_data_verify(*command);
+  add_data_shuffle_report(*command);
   CLI::App* synth =
       command->add_subcommand("synth", "write generated data, the same for a seed on every machine");
   synth->require_subcommand(1);

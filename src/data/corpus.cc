@@ -12,8 +12,10 @@ std::shared_ptr<const FileSource> open_corpus(const CorpusOptions& options,
                      {"pack", options.best_fit ? "best_fit" : "split"},
                      {"documents", options.separate ? "separate" : "joined"}};
   format.bad = options.bad;
-  const ShardSetOptions set{
-      .index_folder = options.index_folder, .threads = options.threads, .most_bad = options.most_bad};
+  const ShardSetOptions set{.index_folder = options.index_folder,
+                            .threads = options.threads,
+                            .most_bad = options.most_bad,
+                            .progress = options.progress};
   auto shards = std::make_shared<ShardSet>(make_tokens_format(format), open_token_shards(files), set);
   std::vector<Column> columns;
   for (const BlockField& field : shards->fields())

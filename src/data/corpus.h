@@ -17,6 +17,7 @@ struct CorpusOptions {
   std::string index_folder = {};  // empty: beside the data
   int threads = 1;                // to index with
   int64_t budget = int64_t{512} << 20;
+  IndexProgress progress = {};
 };
 
 std::shared_ptr<const FileSource> open_corpus(const CorpusOptions& options,

@@ -43,10 +43,11 @@ ImageShards open_image_shards(const ImageDataOptions& options, const std::vector
   auto format = options.tar ? make_tar_format(format_options) : make_images_format(format_options);
   auto shards = open_shards(options, *format, files);
   ImageShards opened;
-  opened.shards = std::make_shared<ShardSet>(
-      std::move(format), std::move(shards),
-      ShardSetOptions{
-          .index_folder = options.index_folder, .threads = options.threads, .most_bad = options.most_bad});
+  opened.shards = std::make_shared<ShardSet>(std::move(format), std::move(shards),
+                                             ShardSetOptions{.index_folder = options.index_folder,
+                                                             .threads = options.threads,
+                                                             .most_bad = options.most_bad,
+                                                             .progress = options.progress});
   opened.classes = classes ? *classes : labels_of(options, *opened.shards);
   if (static_cast<int64_t>(opened.classes.size()) > options.classes)
     throw UserError(

@@ -22,6 +22,7 @@ struct ImageDataOptions {
   std::string index_folder = {};  // empty: beside the data
   int threads = 1;                // to index with
   int64_t budget = int64_t{512} << 20;
+  IndexProgress progress = {};
 };
 
 struct ImageShards {

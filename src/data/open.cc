@@ -34,6 +34,7 @@ Data open_table_files(const DataOptions& options) {
   table.csv = options.csv;
   table.csv.hold_out = has_eval(options) ? 0 : options.hold_out;
   table.threads = options.threads;
+  table.progress = options.progress;
   table.budget = options.budget;
   const Table train = open_table(table, options.train.files);
   Data data{train.source, nullptr, train.encoding->fitted()};
@@ -49,6 +50,7 @@ Data open_tokens(const DataOptions& options) {
   corpus.best_fit = options.best_fit;
   corpus.separate = options.separate;
   corpus.threads = options.threads;
+  corpus.progress = options.progress;
   corpus.budget = options.budget;
   Data data{open_corpus(corpus, options.train.files), nullptr, {}};
   corpus.budget = options.eval_budget;
@@ -64,6 +66,7 @@ Data open_images(const DataOptions& options) {
   images.size = options.image;
   images.classes = options.classes;
   images.threads = options.threads;
+  images.progress = options.progress;
   images.budget = options.budget;
   images.seed = options.seed;
   const ImageShards train = open_image_shards(images, options.train.files);

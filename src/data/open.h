@@ -7,6 +7,7 @@
 
 #include "data/csv_encoding.h"
 #include "data/image/augmentation.h"
+#include "data/index/index_progress.h"
 #include "data/source.h"
 
 namespace lockstep {
@@ -43,6 +44,7 @@ struct DataOptions {
   bool padded = false;
   bool best_fit = false, separate = false;  // of corpora: how documents are packed, and kept apart
   Augmentation augment;                     // of training images
+  IndexProgress progress = {};              // while files are indexed
 };
 
 struct Data {

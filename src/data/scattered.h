@@ -24,6 +24,8 @@ class ScatteredSource : public Source {
   std::string fingerprint() const override;
   const StageCounters* stages() const override { return source_->stages(); }
   std::string describe(int64_t record) const override { return source_->describe(places_(record)); }
+  const ShardSet* files() const override { return source_->files(); }
+  int64_t record_in_files(int64_t record) const override { return source_->record_in_files(places_(record)); }
 
  private:
   std::vector<int64_t> places(std::span<const int64_t> records, const Batch& batch) const;

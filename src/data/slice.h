@@ -26,6 +26,8 @@ class SliceSource : public Source {
   int64_t block_records() const override { return source_->block_records(); }
   const StageCounters* stages() const override { return source_->stages(); }
   std::string describe(int64_t record) const override { return source_->describe(first_ + record); }
+  const ShardSet* files() const override { return source_->files(); }
+  int64_t record_in_files(int64_t record) const override { return source_->record_in_files(first_ + record); }
 
  private:
   std::vector<int64_t> moved(std::span<const int64_t> records, const Batch& batch) const;

@@ -16,6 +16,7 @@
 
 namespace lockstep {
 
+class ShardSet;
 class StageCounters;
 
 // What one record holds under one name: the type of the graph input of that name without its batch axis.
@@ -81,6 +82,10 @@ class Source {
   virtual const StageCounters* stages() const { return nullptr; }
   // Where a record comes from, for messages: "tx/train-00002.csv:418".
   virtual std::string describe(int64_t record) const = 0;
+  // The files that the records are decoded from; null for what is generated or held in memory.
+  virtual const ShardSet* files() const { return nullptr; }
+  // Which record of the files a record is.
+  virtual int64_t record_in_files(int64_t record) const { return record; }
 
  protected:
   // Throws InternalError unless the batch fits and every record is kNoRecord or in [0, size()).

@@ -24,7 +24,10 @@ FormatOptions format_options(const TableOptions& options, std::vector<BlockField
 }
 
 ShardSetOptions set_options(const TableOptions& options) {
-  return {.index_folder = options.index_folder, .threads = options.threads, .most_bad = options.most_bad};
+  return {.index_folder = options.index_folder,
+          .threads = options.threads,
+          .most_bad = options.most_bad,
+          .progress = options.progress};
 }
 
 OpenShards opener(const TableOptions& options, const std::vector<std::string>& files) {
@@ -47,7 +50,7 @@ CsvEncoding roles_of(const TableOptions& options, Shards shards) {
   shards.resize(1);
   const std::string name = shards[0]->name();
   const ShardSet first(make_format(options.format, format_options(options, {})), std::move(shards),
-                       {.index_folder = options.index_folder, .most_bad = 1});
+                       {.index_folder = options.index_folder, .most_bad = 1, .progress = options.progress});
   std::vector<std::string> header;
   // A role is that of one value in a record.
   for (const BlockField& field : first.fields())

@@ -22,6 +22,7 @@ struct TableOptions {
   std::string index_folder = {};  // empty: beside the data
   int threads = 1;                // to index and to fit with
   int64_t budget = int64_t{512} << 20;
+  IndexProgress progress = {};
 };
 
 struct Table {

@@ -54,8 +54,9 @@ CsvOptions csv_options(const JobSpec& spec) {
 
 bool evaluates_apart(const JobSpec& spec) { return !spec.data.eval.files.empty(); }
 
-Data open_job_data(const JobSpec& spec, bool evaluates) {
+Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& progress) {
   DataOptions options;
+  options.progress = progress;
   options.format = format_of(spec);
   if (options.format == Format::kTable) options.table = name_of(*spec.data.train.format);
   options.train = {spec.data.train.files, spec.data.train.samples};

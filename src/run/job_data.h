@@ -12,7 +12,7 @@ namespace lockstep {
 bool evaluates_apart(const JobSpec& spec);
 // Reads or generates the records. Files with records to evaluate on are passed over by who does not evaluate.
 // Throws UserError that names file and line.
-Data open_job_data(const JobSpec& spec, bool evaluates = true);
+Data open_job_data(const JobSpec& spec, bool evaluates = true, const IndexProgress& progress = {});
 // The order in which a job reads its training records.
 StepOrder job_order(const JobParts& parts);
 // The columns of a table; the defaults where the source has none.

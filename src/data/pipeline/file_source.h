@@ -38,6 +38,7 @@ class FileSource : public Source {
                       Batch& batch) const override;
   std::string fingerprint() const override { return fingerprint_; }
   std::string describe(int64_t record) const override { return shards_->describe(record); }
+  const ShardSet* files() const override { return shards_.get(); }
   int64_t block_records() const override { return block_; }
   const StageCounters* stages() const override { return &counters_; }
 

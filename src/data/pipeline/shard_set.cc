@@ -53,8 +53,13 @@ void ShardSet::index_shards(const ShardSetOptions& options) {
   pool.run(static_cast<int64_t>(bytes_.size()), [&](int64_t task) {
     const auto i = static_cast<size_t>(task);
     const bool text = bytes_[i]->stamp().ends_with(" text");
-    indexes_[i] = text ? build_index(*format_, *bytes_[i], progress)
-                       : index_of_file(*format_, *bytes_[i], options.index_folder, progress).index;
+    if (text) {
+      indexes_[i] = build_index(*format_, *bytes_[i], progress);
+      return;
+    }
+    IndexResult result = index_of_file(*format_, *bytes_[i], options.index_folder, progress);
+    if (!result.built) progress(bytes_[i]->size());
+    indexes_[i] = std::move(result.index);
   });
 }
 

@@ -1,12 +1,12 @@
 // ShardSet: the shards of a data set, opened and indexed, from which any range of records can be decoded by
 // any thread.
 #pragma once
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "data/format/format.h"
+#include "data/index/index_progress.h"
 #include "data/index/manifest.h"
 #include "data/pipeline/stage_counters.h"
 
@@ -16,8 +16,7 @@ struct ShardSetOptions {
   std::string index_folder = {};  // empty: beside the data
   int threads = 1;                // to build indexes with
   double most_bad = 0;  // share of the records that may be left out, where the format skips bad ones
-  // Called with bytes looked at and bytes in all while indexes are built.
-  std::function<void(int64_t done, int64_t all)> progress = {};
+  IndexProgress progress = {};
 };
 
 // What one thread reads and decodes into, used again from block to block.

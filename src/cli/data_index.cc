@@ -1,0 +1,90 @@
+// lockstep data index JOB: builds the indexes of a job's files ahead of the run, and shows how far it is.
+// What is already indexed is not read again.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+#include <mutex>
+
+#include "base/number_text.h"
+#include "cli/data_job.h"
+#include "data/pipeline/shard_set.h"
+#include "job/files.h"
+#include "job/parse.h"
+#include "job/resolve.h"
+#include "observe/terminal.h"
+#include "run/job_data.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// On a terminal one line that is rewritten; elsewhere a line every few seconds.
+class IndexLine {
+ public:
+  void show(int64_t done, int64_t all) {
+    const std::scoped_lock lock(mutex_);
+    const Clock::time_point now = Clock::now();
+    const bool last = done >= all;
+    if (!last && now - shown_ < (terminal_ ? kRepaint : kLine)) return;
+    // Shards that are already indexed pass in no time; a pipe is not told of them.
+    if (last && !terminal_ && !painted_) return;
+    shown_ = now;
+    painted_ = true;
+    std::cerr << fmt::format(
+                     "{}indexing: {:3.0f} %, {} of {}{}", terminal_ ? "\r\033[K" : "",
+                     100.0 * static_cast<double>(done) / static_cast<double>(std::max<int64_t>(all, 1)),
+                     bytes_text(done), bytes_text(all), terminal_ ? "" : "\n")
+              << std::flush;
+  }
+  void finish() {
+    if (terminal_ && painted_) std::cerr << "\n";
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kRepaint{100}, kLine{2000};
+
+  std::mutex mutex_;
+  bool terminal_ = is_terminal(STDERR_FILENO);
+  bool painted_ = false;
+  Clock::time_point shown_ = Clock::now();
+};
+
+void print_part(const char* what, const Source* source) {
+  const ShardSet* files = source == nullptr ? nullptr : source->files();
+  if (files == nullptr) return;
+  const Manifest& manifest = files->manifest();
+  std::cout << fmt::format("{}: {} records in {} shards, {}\n", what, manifest.records(),
+                           manifest.shards().size(), bytes_text(manifest.bytes()));
+}
+
+void run(const DataJob& job) {
+  const JobSpec spec = load_job(job.file, job.overrides);
+  resolve(spec);
+  require_files(spec);
+  const Clock::time_point start = Clock::now();
+  IndexLine line;
+  const Data data = open_job_data(spec, true, [&](int64_t done, int64_t all) { line.show(done, all); });
+  line.finish();
+  if (data.train->files() == nullptr) {
+    std::cout << "this job's records are generated or held in memory: there is nothing to index\n";
+    return;
+  }
+  print_part("training", data.train.get());
+  if (data.eval && data.eval->files() != data.train->files()) print_part("evaluation", data.eval.get());
+  std::cout << fmt::format("indexed in {:.2f} s\n",
+                           std::chrono::duration<double>(Clock::now() - start).count());
+}
+
+}  // namespace
+
+void add_data_index(CLI::App& data) {
+  CLI::App* command = data.add_subcommand("index", "build the indexes of a job's files ahead of the run");
+  const auto job = add_data_job(*command);
+  command->callback([job] { run(*job); });
+}
+
+}  // namespace lockstep
