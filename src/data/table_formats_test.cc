@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <filesystem>
 #include <numeric>
 
 #include "base/error.h"
@@ -65,6 +66,29 @@ TEST_F(TableFormats, GiveTheSameBatches) {
     const Table table = open(format);
     EXPECT_EQ(table.encoding->fitted(), csv.encoding->fitted()) << format;
     EXPECT_EQ(hash_of(*table.source), expected) << format;
+  }
+}
+
+TEST_F(TableFormats, NoticeAFileThatIsCutOrChanged) {
+  for (const std::string format : {"jsonl", "tfrecord"}) {
+    const Table table = open(format);
+    const std::string path = folder_.path(format + "/train-00002-of-00003." + format);
+    const auto size = std::filesystem::file_size(path);
+    // While a run has it open.
+    std::filesystem::resize_file(path, size / 2);
+    try {
+      hash_of(*table.source);
+      FAIL() << format;
+    } catch (const UserError& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with(path)) << error.what();
+    }
+    // At the next start it is another file, which ends in the middle of a record.
+    try {
+      hash_of(*open_table(options_of(format), {path}).source);
+      FAIL() << format;
+    } catch (const UserError& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with(path)) << error.what();
+    }
   }
 }
 
