@@ -10,6 +10,7 @@
 #include "data/pattern_tokens.h"
 #include "data/scattered.h"
 #include "data/slice.h"
+#include "data/subset.h"
 #include "data/table.h"
 #include "data/text.h"
 
@@ -32,12 +33,26 @@ Data open_table_files(const DataOptions& options) {
   TableOptions table;
   table.format = options.table;
   table.csv = options.csv;
-  table.csv.hold_out = has_eval(options) ? 0 : options.hold_out;
+  table.csv.hold_out = has_eval(options) || !options.split_column.empty() ? 0 : options.hold_out;
   table.threads = options.threads;
   table.progress = options.progress;
   table.budget = options.budget;
+  table.transforms = options.transforms;
+  table.bad = options.bad;
+  table.most_bad = options.most_bad;
+  table.in_parts = options.in_parts;
+  table.seed = options.seed;
+  if (!options.split_column.empty())
+    table.split = TableSplit{options.split_column, options.split_eval, options.seed};
   const Table train = open_table(table, options.train.files);
-  Data data{train.source, nullptr, train.encoding->fitted()};
+  if (train.training) {
+    const std::string text = table.split->text();
+    return {std::make_shared<SubsetSource>(train.source, *train.training, text + " train"),
+            std::make_shared<SubsetSource>(train.source, train.training->complement(), text + " eval"),
+            train.encoding->fitted()};
+  }
+  Data data{train.source, nullptr, train.encoding->fitted(), train.parts};
+  table.in_parts = false;
   table.budget = options.eval_budget;
   if (!options.eval.files.empty()) data.eval = open_table(table, train, options.eval.files).source;
   return data;

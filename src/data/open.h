@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "data/csv_encoding.h"
+#include "data/format/format.h"
 #include "data/image/augmentation.h"
 #include "data/index/index_progress.h"
 #include "data/source.h"
+#include "data/transform/transform.h"
 
 namespace lockstep {
 
@@ -36,6 +38,14 @@ struct DataOptions {
   double hold_out = 0;  // the last share of the training records, when eval is empty
   uint64_t seed = 0;    // of generated data
 
+  // Of tables.
+  std::vector<TransformOptions> transforms = {};
+  BadRecords bad = BadRecords::kStop;
+  double most_bad = 0;            // share of the records that may be left out
+  std::string split_column = {};  // of tables; empty: none
+  double split_eval = 0;          // share of its entities to evaluate on
+  bool in_parts = false;          // the entries of train.files are read as parts of their own
+
   CsvOptions csv;                       // for csv; buckets also for generated transactions
   int threads = 1;                      // to index and fit files with
   int64_t budget = int64_t{512} << 20;  // bytes of training records in memory, of files
@@ -51,7 +61,8 @@ struct Data {
   std::shared_ptr<const Source> train;
   std::shared_ptr<const Source> eval;  // null: there is nothing to evaluate on
   // How columns become inputs, for tables: stored with a run, so that new records can be encoded alike.
-  std::string encoding;
+  std::string encoding = {};
+  std::vector<int64_t> parts = {};  // records of each entry of train.files, where they are read in parts
 };
 
 Data open_data(const DataOptions& options);

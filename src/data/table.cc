@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/sha256.h"
+#include "base/thread_pool.h"
 #include "data/files.h"
 #include "data/format/compressed_source.h"
 #include "data/index/sidecar.h"
+#include "data/order/selection.h"
 #include "data/slice.h"
 
 namespace lockstep {
@@ -30,9 +33,27 @@ ShardSetOptions set_options(const TableOptions& options) {
           .progress = options.progress};
 }
 
-OpenShards opener(const TableOptions& options, const std::vector<std::string>& files) {
+// The paths of each part; without parts, of all files as one.
+using Parts = std::vector<std::vector<std::string>>;
+
+Parts parts_of(const TableOptions& options, const std::vector<std::string>& files) {
   const std::string suffix(make_format(options.format, format_options(options, {}))->suffix());
-  return [paths = expand_files(files, suffix), folder = options.index_folder] {
+  if (!options.in_parts) return {expand_files(files, suffix)};
+  Parts parts;
+  std::set<std::string> known;
+  for (const std::string& pattern : files) {
+    parts.push_back(expand_files({pattern}, suffix));
+    for (const std::string& path : parts.back())
+      if (!known.insert(path).second)
+        throw UserError("{} belongs to two entries of the data files that have weights; name it once", path);
+  }
+  return parts;
+}
+
+OpenShards opener(const TableOptions& options, const Parts& parts) {
+  std::vector<std::string> paths;
+  for (const auto& part : parts) paths.insert(paths.end(), part.begin(), part.end());
+  return [paths, folder = options.index_folder] {
     Shards shards;
     for (const std::string& path : paths) shards.push_back(open_shard(path, folder));
     return shards;
@@ -66,15 +87,85 @@ CsvEncoding roles_of(const TableOptions& options, Shards shards) {
 
 std::shared_ptr<const ShardSet> shards_of(const TableOptions& options, const CsvEncoding& encoding,
                                           const OpenShards& open) {
-  const std::vector<BlockField> wanted = EncodeTable(options.csv, encoding).wanted();
-  return std::make_shared<ShardSet>(make_format(options.format, format_options(options, wanted)), open(),
-                                    set_options(options));
+  std::vector<BlockField> wanted = EncodeTable(options.csv, encoding).wanted();
+  const auto names_key = [&](const BlockField& field) { return field.name == options.split->column; };
+  if (options.split && std::none_of(wanted.begin(), wanted.end(), names_key))
+    wanted.push_back({options.split->column, ValueType::kBytes, 1});
+  auto shards = std::make_shared<ShardSet>(make_format(options.format, format_options(options, wanted)),
+                                           open(), set_options(options));
+  if (const std::vector<std::string> bad = shards->bad_records(); !bad.empty())
+    log_warn("{} of {} records are left out; the first: {}", bad.size(),
+             shards->manifest().records() + static_cast<int64_t>(bad.size()), bad[0]);
+  return shards;
 }
 
 std::shared_ptr<const FileSource> source_of(const TableOptions& options,
                                             std::shared_ptr<const ShardSet> shards, const Table& table) {
-  return std::make_shared<FileSource>(std::move(shards), table.transforms,
-                                      FileSourceOptions{table.encoding->columns(), options.budget, 0});
+  return std::make_shared<FileSource>(
+      std::move(shards), table.transforms,
+      FileSourceOptions{table.encoding->columns(), options.budget, options.seed});
+}
+
+// The records of the entities that are trained on.
+RecordSet find_training(const TableOptions& options, const ShardSet& shards) {
+  const EntitySplit split(options.split->seed, {1 - options.split->eval, options.split->eval});
+  const int64_t records = shards.manifest().records();
+  const int64_t block = shards.manifest().block_records();
+  const int64_t blocks = (records + block - 1) / block;
+  std::vector<std::vector<uint8_t>> trained(static_cast<size_t>(blocks));
+  ThreadPool pool(options.threads);
+  StageCounters counters;
+  pool.run(blocks, [&](int64_t task) {
+    thread_local BlockScratch scratch;
+    const int64_t first = task * block;
+    shards.load(first, std::min(block, records - first), scratch, counters);
+    const BlockColumn& keys = scratch.block.column(options.split->column);
+    std::vector<uint8_t>& marks = trained[static_cast<size_t>(task)];
+    for (size_t r = 0; r < static_cast<size_t>(scratch.block.records); ++r)
+      marks.push_back(split.part_of(text_of(keys, r)) == 0 ? 1 : 0);
+  });
+  std::vector<uint64_t> bits(static_cast<size_t>((records + 63) / 64));
+  int64_t record = 0;
+  for (const std::vector<uint8_t>& marks : trained)
+    for (const uint8_t mark : marks) {
+      bits[static_cast<size_t>(record / 64)] |= uint64_t{mark} << (record % 64);
+      ++record;
+    }
+  RecordSet set(std::move(bits), records);
+  if (set.size() == 0 || set.size() == records)
+    throw UserError(
+        "splitting by '{}' leaves {} records to train on and {} to evaluate on; it has too few "
+        "values, use another column or share",
+        options.split->column, set.size(), records - set.size());
+  return set;
+}
+
+// Found once, then kept beside the indexes.
+std::shared_ptr<const RecordSet> training_of(const TableOptions& options, const ShardSet& shards, bool kept) {
+  if (!options.split) return nullptr;
+  std::filesystem::path path;
+  if (kept) {
+    const std::string key =
+        sha256(fmt::format("split 1\n{}\n{}\n", shards.fingerprint(), options.split->text()));
+    path = sidecar_path(shards.format(), shards.manifest().shards()[0].name, options.index_folder);
+    path = path.parent_path() / fmt::format("split-{}.bits", key.substr(0, 16));
+    if (std::filesystem::exists(path)) {
+      try {
+        return std::make_shared<RecordSet>(
+            RecordSet::from_bytes(read_file(path.string()), shards.manifest().records()));
+      } catch (const UserError& error) {
+        log_warn("{}: {}; the split is made again", path.string(), error.what());
+      }
+    }
+  }
+  auto set = std::make_shared<RecordSet>(find_training(options, shards));
+  if (!kept) return set;
+  try {
+    write_file(path.string(), set->bytes());
+  } catch (const UserError&) {
+    // The log has said so of the index.
+  }
+  return set;
 }
 
 // Where the constants of a fit are kept, and under which name they are found again.
@@ -82,6 +173,7 @@ std::string fit_path(const TableOptions& options, const ShardSet& shards, const 
                      const EncodeTable& encoding, int64_t records) {
   std::string key = fmt::format("fit 1\n{}\n{}\n{}\n", shards.fingerprint(), records, encoding.fitted());
   for (const auto& transform : table.transforms) key += transform->text() + transform->fitted() + "\n";
+  if (options.split) key += options.split->text() + "\n";
   if (options.csv.log1p) key += fmt::format("log1p {}\n", fmt::join(*options.csv.log1p, ","));
   if (options.csv.fill) key += fmt::format("fill {}\n", *options.csv.fill);
   const std::filesystem::path beside =
@@ -102,7 +194,7 @@ void fit(const TableOptions& options, const ShardSet& shards, const Table& table
       log_warn("{}: {}; the fit is made again", path, error.what());
     }
   }
-  fit_transform(shards, table.transforms, encoding, fitted, options.threads);
+  fit_transform(shards, table.transforms, encoding, fitted, options.threads, table.training.get());
   if (!kept) return;
   try {
     write_file(path, encoding.fitted());
@@ -117,6 +209,7 @@ Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept
     table.transforms.push_back(make_transform(transform));
   auto encoding = std::make_shared<EncodeTable>(options.csv, roles_of(options, open()));
   const auto shards = shards_of(options, encoding->encoding(), open);
+  table.training = training_of(options, *shards, kept);
   fit(options, *shards, table, *encoding, kept);
   table.encoding = encoding;
   table.transforms.push_back(encoding);
@@ -126,8 +219,18 @@ Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept
 
 }  // namespace
 
+std::string TableSplit::text() const { return fmt::format("split {} {} {}", column, eval, seed); }
+
 Table open_table(const TableOptions& options, const std::vector<std::string>& files) {
-  return open_fitted(options, opener(options, files), true);
+  const Parts parts = parts_of(options, files);
+  Table table = open_fitted(options, opener(options, parts), true);
+  if (!options.in_parts) return table;
+  auto shard = table.source->shards().manifest().shards().begin();
+  for (const auto& part : parts) {
+    table.parts.push_back(0);
+    for (size_t i = 0; i < part.size(); ++i) table.parts.back() += (shard++)->records;
+  }
+  return table;
 }
 
 Table open_table(const TableOptions& options, const std::function<Shards()>& open) {
@@ -135,13 +238,13 @@ Table open_table(const TableOptions& options, const std::function<Shards()>& ope
 }
 
 Table open_table(const TableOptions& options, const Table& fitted, const std::function<Shards()>& open) {
-  Table table{nullptr, fitted.encoding, fitted.transforms};
+  Table table{nullptr, fitted.encoding, fitted.transforms, {}, {}};
   table.source = source_of(options, shards_of(options, fitted.encoding->encoding(), open), table);
   return table;
 }
 
 Table open_table(const TableOptions& options, const Table& fitted, const std::vector<std::string>& files) {
-  return open_table(options, fitted, opener(options, files));
+  return open_table(options, fitted, opener(options, parts_of(options, files)));
 }
 
 }  // namespace lockstep

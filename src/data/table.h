@@ -3,6 +3,7 @@
 // shard. Nothing is held in memory but the blocks in use.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,15 @@
 
 namespace lockstep {
 
+// A share of the entities that a column names is held out, with all their records.
+struct TableSplit {
+  std::string column;
+  double eval = 0;
+  uint64_t seed = 0;
+
+  std::string text() const;
+};
+
 struct TableOptions {
   std::string format = "csv";
   CsvOptions csv;                                    // roles, and the share to hold out of the fit
@@ -19,6 +29,9 @@ struct TableOptions {
   std::map<std::string, std::string> settings = {};  // of the format
   BadRecords bad = BadRecords::kStop;
   double most_bad = 0;
+  std::optional<TableSplit> split = {};
+  bool in_parts = false;  // files come in the order of the patterns that name them, not of their paths
+  uint64_t seed = 0;      // of random transforms
   std::string index_folder = {};  // empty: beside the data
   int threads = 1;                // to index and to fit with
   int64_t budget = int64_t{512} << 20;
@@ -29,6 +42,8 @@ struct Table {
   std::shared_ptr<const FileSource> source;
   std::shared_ptr<const EncodeTable> encoding;
   std::vector<std::shared_ptr<const Transform>> transforms;  // the encoding is the last
+  std::shared_ptr<const RecordSet> training = {};            // those not held out, where the table is split
+  std::vector<int64_t> parts = {};                           // records of each pattern, where asked for
 };
 
 // Fits to the shards, less what the options hold out. A fit is kept beside the indexes.

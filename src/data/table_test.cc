@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <thread>
 
 #include "base/error.h"
@@ -169,6 +170,40 @@ TEST_F(TableFiles, TransformsComeBeforeTheEncoding) {
   EXPECT_NE(clipped.encoding->fitted(), open().encoding->fitted());
   EXPECT_LE(clipped.encoding->encoding().numeric[0].mean, 10);
   options.transforms = {{"clop", {}}};
+  EXPECT_THROW(open_table(options, {folder_.path("t-*.csv")}), UserError);
+}
+
+TEST_F(TableFiles, PartsAreReadInTheOrderTheyAreNamed) {
+  TableOptions options = options_of();
+  options.in_parts = true;
+  const Table table = open_table(options, {folder_.path("t-2.csv"), folder_.path("t-[01].csv")});
+  EXPECT_EQ(table.parts, (std::vector<int64_t>{10000, 10100}));
+  EXPECT_EQ(table.source->describe(0), folder_.path("t-2.csv") + ":2");
+  EXPECT_EQ(table.source->describe(10000), folder_.path("t-0.csv") + ":2");
+  EXPECT_THROW(open_table(options, {folder_.path("t-2.csv"), folder_.path("t-*.csv")}), UserError);
+}
+
+TEST_F(TableFiles, ASplitKeepsEntitiesApart) {
+  TableOptions options = options_of();
+  options.split = TableSplit{"kind", 0.3, 4};
+  options.csv.buckets = 1 << 24;  // so that kinds do not share one
+  const Table table = open_table(options, {folder_.path("t-*.csv")});
+  ASSERT_TRUE(table.training);
+  const RecordSet held = table.training->complement();
+  EXPECT_GT(table.training->size(), 10000);
+  EXPECT_GT(held.size(), 1000);
+  // Column 1 holds the entity's bucket.
+  std::set<int32_t> sides[2];
+  Batch one(table.source->columns(), 1);
+  for (int64_t record = 0; record < 3000; ++record) {
+    table.source->fill(std::span(&record, 1), one);
+    sides[held.contains(record) ? 1 : 0].insert(one.values<int32_t>(1)[0]);
+  }
+  for (const int32_t kind : sides[0]) EXPECT_EQ(sides[1].count(kind), 0);
+  // Constants are fitted to the one side only, and the split is found again as it was.
+  EXPECT_NE(table.encoding->fitted(), open().encoding->fitted());
+  EXPECT_EQ(open_table(options, {folder_.path("t-*.csv")}).training->bytes(), table.training->bytes());
+  options.split->eval = 1e-9;
   EXPECT_THROW(open_table(options, {folder_.path("t-*.csv")}), UserError);
 }
 

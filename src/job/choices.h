@@ -54,6 +54,9 @@ LOCKSTEP_CHOICE_NAMES(DocumentUse, "joined", "separate")
 enum class ImageCrop : uint8_t { kCenter, kRandom };
 LOCKSTEP_CHOICE_NAMES(ImageCrop, "center", "random")
 
+enum class DataErrors : uint8_t { kStop, kSkip };
+LOCKSTEP_CHOICE_NAMES(DataErrors, "stop", "skip")
+
 enum class OptimizerName : uint8_t { kSgd, kAdam, kAdamW, kLamb, kLion, kAdafactor };
 LOCKSTEP_CHOICE_NAMES(OptimizerName, "sgd", "adam", "adamw", "lamb", "lion", "adafactor")
 

@@ -20,18 +20,20 @@ bool holds_any(const Slot& slot) {
 
 }  // namespace
 
-ValueType Field::type() const {
-  if (bytes_) return ValueType::kBytes;
-  if (holds_any<SlotOf<int64_t>, SlotOf<std::optional<int64_t>>>(slot_)) return ValueType::kInt;
-  if (holds_any<SlotOf<double>, SlotOf<std::optional<double>>>(slot_)) return ValueType::kNumber;
-  if (holds_any<SlotOf<bool>>(slot_)) return ValueType::kFlag;
-  if (holds_any<SlotOf<std::string>>(slot_)) return ValueType::kText;
-  if (holds_any<SlotOf<std::vector<std::string>>>(slot_)) return ValueType::kTexts;
-  if (holds_any<SlotOf<std::vector<int64_t>>>(slot_)) return ValueType::kInts;
-  if (holds_any<SlotOf<std::array<double, 2>>>(slot_)) return ValueType::kPair;
-  if (holds_any<SlotOf<StepSpan>, SlotOf<std::optional<StepSpan>>>(slot_)) return ValueType::kSpan;
-  if (holds_any<ChoiceSlot>(slot_)) return ValueType::kChoice;
-  return ValueType::kAny;
+FieldType Field::type() const {
+  if (bytes_) return FieldType::kBytes;
+  if (holds_any<SlotOf<int64_t>, SlotOf<std::optional<int64_t>>>(slot_)) return FieldType::kInt;
+  if (holds_any<SlotOf<double>, SlotOf<std::optional<double>>>(slot_)) return FieldType::kNumber;
+  if (holds_any<SlotOf<bool>>(slot_)) return FieldType::kFlag;
+  if (holds_any<SlotOf<std::string>>(slot_)) return FieldType::kText;
+  if (holds_any<SlotOf<std::vector<std::string>>>(slot_)) return FieldType::kTexts;
+  if (holds_any<SlotOf<std::vector<int64_t>>>(slot_)) return FieldType::kInts;
+  if (holds_any<SlotOf<std::vector<double>>>(slot_)) return FieldType::kNumbers;
+  if (holds_any<SlotOf<std::vector<TransformSpec>>>(slot_)) return FieldType::kTransforms;
+  if (holds_any<SlotOf<std::array<double, 2>>>(slot_)) return FieldType::kPair;
+  if (holds_any<SlotOf<StepSpan>, SlotOf<std::optional<StepSpan>>>(slot_)) return FieldType::kSpan;
+  if (holds_any<ChoiceSlot>(slot_)) return FieldType::kChoice;
+  return FieldType::kAny;
 }
 
 std::span<const std::string_view> Field::choices() const {
@@ -58,18 +60,20 @@ std::string Field::expectation() const {
   const std::string limits = range().empty() ? "" : " " + range();
   const std::string or_auto = auto_ ? ", or auto" : "";
   switch (type()) {
-    case ValueType::kAny: return "anything";
-    case ValueType::kInt: return fmt::format("a whole number{}{}", limits, or_auto);
-    case ValueType::kNumber: return fmt::format("a number{}", limits);
-    case ValueType::kFlag: return "true or false";
-    case ValueType::kText: return "text";
-    case ValueType::kTexts: return "text or a list of texts";
-    case ValueType::kInts: return fmt::format("a list of whole numbers, each{}", limits);
-    case ValueType::kPair: return fmt::format("a list of two numbers, each{}", limits);
-    case ValueType::kSpan:
+    case FieldType::kAny: return "anything";
+    case FieldType::kInt: return fmt::format("a whole number{}{}", limits, or_auto);
+    case FieldType::kNumber: return fmt::format("a number{}", limits);
+    case FieldType::kFlag: return "true or false";
+    case FieldType::kText: return "text";
+    case FieldType::kTexts: return "text or a list of texts";
+    case FieldType::kInts: return fmt::format("a list of whole numbers, each{}", limits);
+    case FieldType::kNumbers: return fmt::format("a list of numbers, each{}", limits);
+    case FieldType::kTransforms: return "a list of transforms, each a map with a name and its settings";
+    case FieldType::kPair: return fmt::format("a list of two numbers, each{}", limits);
+    case FieldType::kSpan:
       return "steps such as 200, a share of the run such as 5%, or samples such as 10000 samples";
-    case ValueType::kChoice: return fmt::format("{}", fmt::join(choices(), ", "));
-    case ValueType::kBytes: return fmt::format("bytes with a unit such as 512MiB or 16GiB{}", or_auto);
+    case FieldType::kChoice: return fmt::format("{}", fmt::join(choices(), ", "));
+    case FieldType::kBytes: return fmt::format("bytes with a unit such as 512MiB or 16GiB{}", or_auto);
   }
   return {};
 }

@@ -30,12 +30,14 @@ struct ChoiceSlot {
 struct NoSlot {};
 
 // Where a value goes, which also says its type. Of a worker pool: the last one.
-using Slot = std::variant<
-    NoSlot, SlotOf<int64_t>, SlotOf<std::optional<int64_t>>, SlotOf<double>, SlotOf<std::optional<double>>,
-    SlotOf<bool>, SlotOf<std::string>, SlotOf<std::vector<std::string>>, SlotOf<std::vector<int64_t>>,
-    SlotOf<std::array<double, 2>>, SlotOf<StepSpan>, SlotOf<std::optional<StepSpan>>, ChoiceSlot>;
+using Slot =
+    std::variant<NoSlot, SlotOf<int64_t>, SlotOf<std::optional<int64_t>>, SlotOf<double>,
+                 SlotOf<std::optional<double>>, SlotOf<bool>, SlotOf<std::string>,
+                 SlotOf<std::vector<std::string>>, SlotOf<std::vector<int64_t>>, SlotOf<std::vector<double>>,
+                 SlotOf<std::vector<TransformSpec>>, SlotOf<std::array<double, 2>>, SlotOf<StepSpan>,
+                 SlotOf<std::optional<StepSpan>>, ChoiceSlot>;
 
-enum class ValueType : uint8_t {
+enum class FieldType : uint8_t {
   kAny,
   kInt,
   kNumber,
@@ -43,6 +45,8 @@ enum class ValueType : uint8_t {
   kText,
   kTexts,
   kInts,
+  kNumbers,
+  kTransforms,
   kPair,
   kSpan,
   kChoice,
@@ -83,7 +87,7 @@ class Field {
   std::string_view path() const { return path_; }
   std::string_view doc() const { return doc_; }
   const Slot& slot() const { return slot_; }
-  ValueType type() const;
+  FieldType type() const;
   bool is_required() const { return required_; }
   bool has_auto() const { return auto_; }
   bool is_ignored() const { return std::holds_alternative<NoSlot>(slot_); }

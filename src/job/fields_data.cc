@@ -64,9 +64,38 @@ std::vector<Field> data_fields() {
           "tar shards of images, or generated samples for the model's family")
           .required(),
       LOCKSTEP_SOURCE_FIELDS(train, kTrainFormat),
+      LOCKSTEP_FIELD(data.train.weights,
+                     "shares of the samples that come from each entry of files, whatever their sizes")
+          .at_least(0)
+          .example("[0.7, 0.3]")
+          .or_else("every record once an epoch")
+          .when(kTrainFormat, for_tables("")),
+      LOCKSTEP_FIELD(data.train.transforms,
+                     "what is done to columns before they are encoded, in this order; also to those of eval "
+                     "(docs/input.md)")
+          .example("[{name: clip, columns: [amount], high: 5000}]")
+          .or_else("none")
+          .when(kTrainFormat, for_tables("")),
       LOCKSTEP_FIELD(data.eval.format, "as data.train.format")
           .or_else("no separate data; that of train if eval has other keys"),
       LOCKSTEP_SOURCE_FIELDS(eval, kEvalFormat),
+      LOCKSTEP_FIELD(data.split.column,
+                     "evaluate on some of the entities that this column names, with all their records, and "
+                     "train on the others")
+          .example("card")
+          .or_else("none")
+          .when(kTrainFormat, for_tables("")),
+      LOCKSTEP_FIELD(data.split.eval, "share of these entities to evaluate on")
+          .above(0)
+          .below(1)
+          .when(kTrainFormat, for_tables("0.1")),
+      LOCKSTEP_FIELD(data.errors.policy,
+                     "what a record that cannot be read does: end the run, or be left out and listed")
+          .when(kTrainFormat, for_tables("stop")),
+      LOCKSTEP_FIELD(data.errors.limit, "share of the records that may be left out before the run ends")
+          .at_least(0)
+          .at_most(1)
+          .when(kTrainFormat, for_tables("0.001")),
       LOCKSTEP_FIELD(data.hold_out,
                      "share of the training samples kept back for evaluation when there is no data.eval")
           .defaults_to("0")

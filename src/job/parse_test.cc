@@ -93,6 +93,42 @@ TEST(Parse, WhatIsPrintedReadsBackTheSame) {
   EXPECT_EQ(again.strategy.memory, int64_t{3} << 29);
 }
 
+TEST(Parse, WhatIsReadAndHow) {
+  const JobSpec spec = parse(R"(name: table
+model: {family: tabular}
+data:
+  train:
+    format: csv
+    files: [a.csv, b.csv]
+    weights: [0.7, 0.3]
+    transforms:
+      - {name: clip, columns: [amount, "1e3"], high: 1e4}
+      - {name: clip, columns: hour, low: 0}
+  errors: {policy: skip, limit: 0.01}
+  shuffle: global
+  readers: 3
+  memory: 64MiB
+train: {steps: 10, global_batch: 64, microbatch: 8, lr: {base: 1e-3}}
+)");
+  ASSERT_EQ(spec.data.train.transforms.size(), 2);
+  EXPECT_EQ(spec.data.train.transforms[0].settings[0].second, (std::vector<std::string>{"amount", "1e3"}));
+  EXPECT_EQ(spec.data.train.weights, (std::vector<double>{0.7, 0.3}));
+  EXPECT_EQ(spec.data.errors.policy, DataErrors::kSkip);
+  const JobSpec again = parse(to_yaml(spec));
+  EXPECT_EQ(again.data.train.transforms, spec.data.train.transforms);
+  EXPECT_EQ(again.data.train.weights, spec.data.train.weights);
+  EXPECT_EQ(again.data.memory, int64_t{64} << 20);
+  EXPECT_EQ(again.data.readers, 3);
+  EXPECT_EQ(again.data.shuffle, DataShuffle::kGlobal);
+}
+
+TEST(Parse, ShuffleTakesTrueAndFalse) {
+  EXPECT_EQ(parse(kSmall).data.shuffle, DataShuffle::kBlock);
+  EXPECT_EQ(parse(kSmall, {"data.shuffle=true"}).data.shuffle, DataShuffle::kBlock);
+  EXPECT_EQ(parse(kSmall, {"data.shuffle=false"}).data.shuffle, DataShuffle::kNone);
+  EXPECT_NE(error_of(kSmall, {"data.shuffle=\"true\""}), "");
+}
+
 TEST(Parse, OverridesAreTypedAndLastOnesWin) {
   const JobSpec spec =
       parse(kSmall, {"train.lr.base=2e-3", "train.lr.base=3e-3", "model={layers: 3, dim: 64}", "name=1"});

@@ -44,19 +44,21 @@ std::string cell(std::string_view text) {
 std::string kind(const Field& field) {
   std::string text;
   switch (field.type()) {
-    case ValueType::kAny: return "anything";
-    case ValueType::kInt: text = "whole number"; break;
-    case ValueType::kNumber: text = "number"; break;
-    case ValueType::kFlag: return "`true` or `false`";
-    case ValueType::kText: return "text";
-    case ValueType::kTexts: return "text or list of texts";
-    case ValueType::kInts: text = "list of whole numbers"; break;
-    case ValueType::kPair: text = "two numbers"; break;
-    case ValueType::kSpan: return "length of training";
-    case ValueType::kChoice: return fmt::format("`{}`", fmt::join(field.choices(), "`, `"));
-    case ValueType::kBytes: text = "bytes"; break;
+    case FieldType::kAny: return "anything";
+    case FieldType::kInt: text = "whole number"; break;
+    case FieldType::kNumber: text = "number"; break;
+    case FieldType::kFlag: return "`true` or `false`";
+    case FieldType::kText: return "text";
+    case FieldType::kTexts: return "text or list of texts";
+    case FieldType::kInts: text = "list of whole numbers"; break;
+    case FieldType::kNumbers: text = "list of numbers"; break;
+    case FieldType::kTransforms: text = "list of maps"; break;
+    case FieldType::kPair: text = "two numbers"; break;
+    case FieldType::kSpan: return "length of training";
+    case FieldType::kChoice: return fmt::format("`{}`", fmt::join(field.choices(), "`, `"));
+    case FieldType::kBytes: text = "bytes"; break;
   }
-  if (!field.range().empty() && field.type() != ValueType::kBytes) text += ", " + field.range();
+  if (!field.range().empty() && field.type() != FieldType::kBytes) text += ", " + field.range();
   return field.has_auto() ? text + ", or `auto`" : text;
 }
 

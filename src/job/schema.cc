@@ -34,24 +34,29 @@ Json choices_of(const Field& field) {
 Json type_of(const Field& field) {
   Json text = {{"type", "string"}};
   switch (field.type()) {
-    case ValueType::kAny: return Json::object();
-    case ValueType::kInt: return limited({{"type", "integer"}}, field);
-    case ValueType::kNumber: return limited({{"type", "number"}}, field);
-    case ValueType::kFlag: return {{"type", "boolean"}};
-    case ValueType::kText: return text;
-    case ValueType::kTexts: return {{"anyOf", {text, {{"type", "array"}, {"items", text}}}}};
-    case ValueType::kInts: return {{"type", "array"}, {"items", limited({{"type", "integer"}}, field)}};
-    case ValueType::kPair:
+    case FieldType::kAny: return Json::object();
+    case FieldType::kInt: return limited({{"type", "integer"}}, field);
+    case FieldType::kNumber: return limited({{"type", "number"}}, field);
+    case FieldType::kFlag: return {{"type", "boolean"}};
+    case FieldType::kText: return text;
+    case FieldType::kTexts: return {{"anyOf", {text, {{"type", "array"}, {"items", text}}}}};
+    case FieldType::kInts: return {{"type", "array"}, {"items", limited({{"type", "integer"}}, field)}};
+    case FieldType::kNumbers: return {{"type", "array"}, {"items", limited({{"type", "number"}}, field)}};
+    case FieldType::kTransforms:
+      return {{"type", "array"},
+              {"items",
+               {{"type", "object"}, {"properties", {{"name", text}}}, {"required", Json::array({"name"})}}}};
+    case FieldType::kPair:
       return {{"type", "array"},
               {"items", limited({{"type", "number"}}, field)},
               {"minItems", 2},
               {"maxItems", 2}};
-    case ValueType::kSpan:
+    case FieldType::kSpan:
       return {{"anyOf",
                {{{"type", "integer"}, {"minimum", 0}},
                 {{"type", "string"}, {"pattern", "^[0-9.eE+-]+ *(%|steps|samples)$"}}}}};
-    case ValueType::kChoice: return {{"enum", choices_of(field)}};
-    case ValueType::kBytes:
+    case FieldType::kChoice: return {{"enum", choices_of(field)}};
+    case FieldType::kBytes:
       return {{"anyOf",
                {{{"type", "integer"}, {"minimum", field.least()}},
                 {{"type", "string"}, {"pattern", "^[0-9.]+ *([KMGT]iB|[kMGT]B)$"}}}}};

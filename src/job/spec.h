@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "job/choices.h"
@@ -46,12 +47,32 @@ struct ColumnsSpec {
   std::optional<double> fill;      // for missing numbers; unset: the column's mean
 };
 
+// One entry of data.train.transforms: the keys beside `name`, each with its values.
+struct TransformSpec {
+  std::string name;
+  std::vector<std::pair<std::string, std::vector<std::string>>> settings = {};
+
+  bool operator==(const TransformSpec&) const = default;
+};
+
+struct ErrorsSpec {
+  DataErrors policy = DataErrors::kStop;
+  double limit = 0;  // share of the records that may be left out
+};
+
+struct SplitSpec {
+  std::string column;
+  double eval = 0;
+};
+
 struct SourceSpec {
   std::optional<DataFormat> format;  // of eval unset: no separate data
   std::vector<std::string> files;    // paths, folders and patterns
   std::string label;
   ColumnsSpec columns;
-  int64_t samples = 0;  // of synthetic data
+  std::vector<TransformSpec> transforms;
+  std::vector<double> weights;  // of the entries of files; empty: all records alike
+  int64_t samples = 0;          // of synthetic data
 };
 
 // How training images are cut and changed; to evaluate, the middle is taken as it is.
@@ -68,6 +89,8 @@ struct DataSpec {
   DocumentUse documents = DocumentUse::kJoined;
   ImagesSpec images;
   double hold_out = 0;
+  SplitSpec split;
+  ErrorsSpec errors;
   DataShuffle shuffle = DataShuffle::kBlock;
   int64_t seed = 0;
   std::optional<int64_t> readers;  // unset: as many as it takes

@@ -43,6 +43,18 @@ class Reader {
     list.clear();
     for (const YamlNode& item : value_.items) list.push_back(whole(item));
   }
+  void operator()(SlotOf<std::vector<double>> slot) const {
+    std::vector<double>& list = *slot(spec_);
+    if (!value_.is_list()) wrong_type(value_);
+    list.clear();
+    for (const YamlNode& item : value_.items) list.push_back(number(item));
+  }
+  void operator()(SlotOf<std::vector<TransformSpec>> slot) const {
+    std::vector<TransformSpec>& list = *slot(spec_);
+    if (!value_.is_list()) wrong_type(value_);
+    list.clear();
+    for (const YamlNode& item : value_.items) list.push_back(transform(item));
+  }
   void operator()(SlotOf<std::array<double, 2>> slot) const {
     if (!value_.is_list() || value_.items.size() != 2) wrong_type(value_);
     *slot(spec_) = {number(value_.items[0]), number(value_.items[1])};
@@ -70,7 +82,7 @@ class Reader {
 
   [[noreturn]] void wrong_type(const YamlNode& value) const {
     const std::string expected = field_.expectation();
-    const std::string sample = field_.choices().empty() && field_.type() != ValueType::kFlag
+    const std::string sample = field_.choices().empty() && field_.type() != FieldType::kFlag
                                    ? fmt::format(", for example {}", field_.sample())
                                    : "";
     throw UserError("{}: {} is {}; write {}{}", blame_.place, blame_.key, describe(value), expected, sample);
@@ -93,7 +105,7 @@ class Reader {
 
   int64_t whole(const YamlNode& value) const {
     need_unquoted_scalar(value);
-    if (field_.type() == ValueType::kBytes) return bytes(value);
+    if (field_.type() == FieldType::kBytes) return bytes(value);
     const std::optional<int64_t> result = read_whole(value.text);
     if (!result) {
       const std::optional<double> near = read_number(value.text);
@@ -132,6 +144,27 @@ class Reader {
     return value.text;
   }
 
+  TransformSpec transform(const YamlNode& value) const {
+    if (!value.is_map()) wrong_type(value);
+    TransformSpec transform;
+    for (const YamlNode::Entry& entry : value.entries) {
+      if (entry.key == "name") {
+        transform.name = text(entry.value);
+        continue;
+      }
+      std::vector<std::string> values;
+      if (entry.value.is_list())
+        for (const YamlNode& item : entry.value.items) values.push_back(text(item));
+      else
+        values.push_back(text(entry.value));
+      transform.settings.emplace_back(entry.key, std::move(values));
+    }
+    if (transform.name.empty())
+      throw UserError("{}: {} has an entry without a name; write for example {}", blame_.place, blame_.key,
+                      field_.sample());
+    return transform;
+  }
+
   StepSpan span() const {
     if (!value_.is_scalar()) wrong_type(value_);
     const std::optional<StepSpan> result = read_span(value_.text);
@@ -152,6 +185,11 @@ class Reader {
   const Blame& blame_;
   JobSpec& spec_;
 };
+
+// Settings are kept as text, so that a number may stand as it was written.
+std::string setting_text(const std::string& text) {
+  return read_number(text) ? text : quoted_if_needed(text);
+}
 
 struct Writer {
   const JobSpec& spec;
@@ -181,6 +219,24 @@ struct Writer {
   }
   std::optional<std::string> operator()(SlotOf<std::vector<int64_t>> slot) const {
     return fmt::format("[{}]", fmt::join(at(slot), ", "));
+  }
+  std::optional<std::string> operator()(SlotOf<std::vector<double>> slot) const {
+    return at(slot).empty() ? std::nullopt : std::optional(fmt::format("[{}]", fmt::join(at(slot), ", ")));
+  }
+  std::optional<std::string> operator()(SlotOf<std::vector<TransformSpec>> slot) const {
+    if (at(slot).empty()) return std::nullopt;
+    std::vector<std::string> entries;
+    for (const TransformSpec& transform : at(slot)) {
+      std::string entry = fmt::format("{{name: {}", quoted_if_needed(transform.name));
+      for (const auto& [key, values] : transform.settings) {
+        std::vector<std::string> items;
+        for (const std::string& value : values) items.push_back(setting_text(value));
+        entry += fmt::format(", {}: {}", setting_text(key),
+                             items.size() == 1 ? items[0] : fmt::format("[{}]", fmt::join(items, ", ")));
+      }
+      entries.push_back(entry + "}");
+    }
+    return fmt::format("[{}]", fmt::join(entries, ", "));
   }
   std::optional<std::string> operator()(SlotOf<std::array<double, 2>> slot) const {
     return fmt::format("[{}, {}]", at(slot)[0], at(slot)[1]);

@@ -37,6 +37,33 @@ Shuffle shuffle_of(DataShuffle shuffle) {
   return Shuffle::kBlock;
 }
 
+void check_weights(const JobSpec& spec) {
+  const SourceSpec& train = spec.data.train;
+  constexpr std::string_view kWeights = "data.train.weights";
+  if (train.weights.empty()) return;
+  if (train.weights.size() != train.files.size())
+    throw UserError("{}: data.train.weights has {} numbers for {} entries of data.train.files; give each one",
+                    spec.where(kWeights), train.weights.size(), train.files.size());
+  if (std::all_of(train.weights.begin(), train.weights.end(), [](double weight) { return weight == 0; }))
+    throw UserError("{}: all of data.train.weights are 0; give one of them more", spec.where(kWeights));
+  if (spec.data.hold_out > 0)
+    throw UserError(
+        "{}: data.hold_out takes the last records of all files, and with data.train.weights that would be "
+        "the last entry's; write data.eval instead",
+        spec.where("data.hold_out"));
+}
+
+void check_split(const JobSpec& spec) {
+  if (spec.data.split.column.empty()) return;
+  const char* other = spec.data.hold_out > 0             ? "data.hold_out"
+                      : evaluates_apart(spec)            ? "data.eval"
+                      : !spec.data.train.weights.empty() ? "data.train.weights"
+                                                         : nullptr;
+  if (other != nullptr)
+    throw UserError("{}: data.split and {} cannot be used together; remove one of them",
+                    spec.where("data.split.column"), other);
+}
+
 CsvOptions csv_options(const JobSpec& spec) {
   const SourceSpec& train = spec.data.train;
   CsvOptions csv;
@@ -58,7 +85,7 @@ Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& pro
   DataOptions options;
   options.progress = progress;
   options.format = format_of(spec);
-  if (options.format == Format::kTable) options.table = name_of(*spec.data.train.format);
+  if (options.format == DataOptions::Format::kTable) options.table = name_of(*spec.data.train.format);
   options.train = {spec.data.train.files, spec.data.train.samples};
   options.eval = {spec.data.eval.files, spec.data.eval.samples};
   options.hold_out = spec.data.hold_out;
@@ -77,18 +104,32 @@ Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& pro
     options.eval = {};
     options.hold_out = 0;
   }
+  for (const TransformSpec& transform : spec.data.train.transforms)
+    options.transforms.push_back({transform.name, {transform.settings.begin(), transform.settings.end()}});
+  options.bad = spec.data.errors.policy == DataErrors::kSkip ? BadRecords::kSkip : BadRecords::kStop;
+  options.most_bad = options.bad == BadRecords::kSkip ? spec.data.errors.limit : 0;
+  options.in_parts = !spec.data.train.weights.empty();
+  options.split_column = spec.data.split.column;
+  options.split_eval = spec.data.split.eval;
+  check_weights(spec);
+  check_split(spec);
   const ReadingMemory memory(spec);
   options.budget = memory.train_blocks;
   options.eval_budget = memory.eval_blocks;
   return open_data(options);
 }
 
+ReadOrder job_read_order(const JobSpec& spec, const Data& data) {
+  const OrderShape shape{.records = data.train->size(), .block = data.train->block_records()};
+  const auto seed = static_cast<uint64_t>(spec.data.seed);
+  const Shuffle shuffle = shuffle_of(spec.data.shuffle);
+  const std::vector<double>& weights = spec.data.train.weights;
+  if (weights.empty()) return {Order(seed, shape, shuffle)};
+  return {seed, data.parts, shape, shuffle, weights};
+}
+
 StepOrder job_order(const JobParts& parts) {
-  const JobSpec& spec = parts.spec;
-  const Source& source = *parts.data.train;
-  const OrderShape shape{.records = source.size(), .block = source.block_records()};
-  const Order order(static_cast<uint64_t>(spec.data.seed), shape, shuffle_of(spec.data.shuffle));
-  return {order, spec.train.microbatch, parts.resolved.microbatches};
+  return {job_read_order(parts.spec, parts.data), parts.spec.train.microbatch, parts.resolved.microbatches};
 }
 
 InputSizes input_sizes(const Source& source) {

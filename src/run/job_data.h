@@ -14,6 +14,7 @@ bool evaluates_apart(const JobSpec& spec);
 // Throws UserError that names file and line.
 Data open_job_data(const JobSpec& spec, bool evaluates = true, const IndexProgress& progress = {});
 // The order in which a job reads its training records.
+ReadOrder job_read_order(const JobSpec& spec, const Data& data);
 StepOrder job_order(const JobParts& parts);
 // The columns of a table; the defaults where the source has none.
 InputSizes input_sizes(const Source& source);

@@ -1,5 +1,6 @@
 #include "data/format/column_block.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -75,6 +76,31 @@ int64_t ColumnBlock::bytes() const {
     bytes += std::visit([](const auto& values) { return values.size() * sizeof(values[0]); }, column.values);
   }
   return static_cast<int64_t>(bytes);
+}
+
+void keep_records(const std::vector<uint8_t>& marked, ColumnBlock& block) {
+  for (BlockColumn& column : block.columns)
+    std::visit(
+        [&](auto& values) {
+          std::decay_t<decltype(values)> kept;
+          std::vector<int64_t> ends;
+          std::vector<uint8_t> missing;
+          for (size_t r = 0; r < marked.size(); ++r) {
+            if (marked[r] == 0) continue;
+            const bool varying = column.width == kVarying;
+            const int64_t from =
+                !varying ? static_cast<int64_t>(r) * column.width : (r == 0 ? 0 : column.ends[r - 1]);
+            const int64_t to = varying ? column.ends[r] : from + column.width;
+            kept.insert(kept.end(), values.begin() + from, values.begin() + to);
+            if (varying) ends.push_back(static_cast<int64_t>(kept.size()));
+            if (!column.missing.empty()) missing.push_back(column.missing[r]);
+          }
+          values = std::move(kept);
+          column.ends = std::move(ends);
+          column.missing = std::move(missing);
+        },
+        column.values);
+  block.records = std::count_if(marked.begin(), marked.end(), [](uint8_t mark) { return mark != 0; });
 }
 
 void check_block(const ColumnBlock& block) {

@@ -72,6 +72,8 @@ struct ColumnBlock {
 
 // Throws UserError that names the columns there are.
 size_t index_of(const std::vector<BlockField>& fields, std::string_view name);
+// Leaves only the records that are marked, one byte for each.
+void keep_records(const std::vector<uint8_t>& marked, ColumnBlock& block);
 // Throws InternalError unless every column holds as many values as the block has records.
 void check_block(const ColumnBlock& block);
 

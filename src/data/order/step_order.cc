@@ -15,7 +15,7 @@ struct Stretch {
 // Data so small that a step reads it more often is in memory; lanes mean nothing there.
 constexpr int64_t kMostStretches = 4;
 
-std::vector<Stretch> stretches_of(const Order& order, int64_t first, int64_t count) {
+std::vector<Stretch> stretches_of(const ReadOrder& order, int64_t first, int64_t count) {
   std::vector<Stretch> stretches;
   while (count > 0) {
     const int64_t index = first % order.size();
@@ -52,12 +52,7 @@ void StepOrder::records(int64_t first, int64_t microbatch, std::vector<int64_t>&
                         std::vector<int64_t>* epochs) const {
   records.resize(static_cast<size_t>(microbatch_));
   positions(first, microbatch, records);
-  if (epochs != nullptr) {
-    epochs->resize(records.size());
-    std::transform(records.begin(), records.end(), epochs->begin(),
-                   [&](int64_t position) { return order_.epoch_of(position); });
-  }
-  order_.records_at(records);
+  order_.records_at(records, epochs);
 }
 
 }  // namespace lockstep

@@ -9,19 +9,18 @@
 #include <span>
 #include <vector>
 
-#include "data/order/order.h"
+#include "data/order/read_order.h"
 
 namespace lockstep {
 
 class StepOrder {
  public:
-  StepOrder(const Order& order, int64_t microbatch, int64_t microbatches)
+  StepOrder(const ReadOrder& order, int64_t microbatch, int64_t microbatches)
       : order_(order), microbatch_(microbatch), microbatches_(microbatches) {}
 
   int64_t microbatch() const { return microbatch_; }
   int64_t microbatches() const { return microbatches_; }
   int64_t samples() const { return microbatch_ * microbatches_; }
-  const Order& order() const { return order_; }
 
   // Of one microbatch of the step that begins at position `first`.
   void positions(int64_t first, int64_t microbatch, std::span<int64_t> out) const;
@@ -30,7 +29,7 @@ class StepOrder {
                std::vector<int64_t>* epochs = nullptr) const;
 
  private:
-  Order order_;
+  ReadOrder order_;
   int64_t microbatch_;
   int64_t microbatches_;
 };

@@ -132,7 +132,7 @@ void FileSource::fill_in_epochs(std::span<const int64_t> records, std::span<cons
 }
 
 void fit_transform(const ShardSet& shards, const Transforms& before, Transform& transform, int64_t records,
-                   int threads) {
+                   int threads, const RecordSet* only) {
   std::unique_ptr<TransformFit> all = transform.begin_fit();
   if (!all) return;
   // Not the blocks of reading, which depend on how long records are: the same records give the same constants
@@ -149,8 +149,14 @@ void fit_transform(const ShardSet& shards, const Transforms& before, Transform& 
     pool.run(count, [&](int64_t task) {
       thread_local BlockScratch scratch;
       const int64_t first = (begin + task) * kRecords;
-      const ColumnBlock& columns =
+      ColumnBlock& columns =
           transformed(shards, before, {0, 0, first}, std::min(kRecords, records - first), scratch, counters);
+      if (only != nullptr) {
+        std::vector<uint8_t> marked(static_cast<size_t>(columns.records));
+        for (size_t r = 0; r < marked.size(); ++r)
+          marked[r] = only->contains(first + static_cast<int64_t>(r)) ? 1 : 0;
+        keep_records(marked, columns);
+      }
       auto fit = transform.begin_fit();
       fit->add(columns);
       fits[static_cast<size_t>(task)] = std::move(fit);

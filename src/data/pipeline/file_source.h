@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "data/order/record_set.h"
 #include "data/pipeline/block_cache.h"
 #include "data/pipeline/shard_set.h"
 #include "data/source.h"
@@ -60,9 +61,9 @@ class FileSource : public Source {
   mutable std::unique_ptr<BlockCache> cache_;
 };
 
-// Fits a transform to records [0, records) of the shards, after others have been applied. The result is the
-// same for any number of threads.
+// Fits a transform to records [0, records) of the shards, or those of them that are in `only`, after others
+// have been applied. The result is the same for any number of threads.
 void fit_transform(const ShardSet& shards, const std::vector<std::shared_ptr<const Transform>>& before,
-                   Transform& transform, int64_t records, int threads);
+                   Transform& transform, int64_t records, int threads, const RecordSet* only = nullptr);
 
 }  // namespace lockstep

@@ -1,0 +1,54 @@
+#include "data/order/read_order.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+// Parts must not be read in step with each other.
+constexpr uint64_t kPartSeed = 0x9e3779b97f4a7c15;
+
+}  // namespace
+
+ReadOrder::ReadOrder(uint64_t seed, const std::vector<int64_t>& parts, const OrderShape& shape,
+                     Shuffle shuffle, const std::vector<double>& weights)
+    : size_(std::accumulate(parts.begin(), parts.end(), int64_t{0})) {
+  if (weights.size() != parts.size())
+    throw UserError("{} weights for {} sources; give each source one", weights.size(), parts.size());
+  int64_t first = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    OrderShape own = shape;
+    own.records = parts[i];
+    orders_.emplace_back(seed + i * kPartSeed, own, shuffle);
+    firsts_.push_back(first);
+    first += parts[i];
+  }
+  mixture_.emplace(seed, std::vector<MixtureShares>{{0, weights}});
+}
+
+void ReadOrder::records_at(std::span<int64_t> positions, std::vector<int64_t>* epochs) const {
+  if (epochs != nullptr) epochs->resize(positions.size());
+  if (!mixture_) {
+    if (epochs != nullptr)
+      std::transform(positions.begin(), positions.end(), epochs->begin(),
+                     [&](int64_t position) { return orders_[0].epoch_of(position); });
+    orders_[0].records_at(positions);
+    return;
+  }
+  if (positions.empty()) return;
+  LOCKSTEP_CHECK(positions.back() - positions.front() + 1 == static_cast<int64_t>(positions.size()),
+                 "positions of a mixture with gaps");
+  thread_local std::vector<Mixture::Draw> draws;
+  draws.resize(positions.size());
+  mixture_->draws(positions.front(), draws);
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const auto source = static_cast<size_t>(draws[i].source);
+    positions[i] = firsts_[source] + orders_[source].record_at(draws[i].position);
+    if (epochs != nullptr) (*epochs)[i] = orders_[source].epoch_of(draws[i].position);
+  }
+}
+
+}  // namespace lockstep

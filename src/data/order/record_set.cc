@@ -1,0 +1,56 @@
+#include "data/order/record_set.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace lockstep {
+
+RecordSet::RecordSet(std::vector<uint64_t> bits, int64_t records)
+    : bits_(std::move(bits)), records_(records) {
+  LOCKSTEP_CHECK(static_cast<int64_t>(bits_.size()) == (records + 63) / 64, "{} words for {} records",
+                 bits_.size(), records);
+  if (records % 64 != 0) bits_.back() &= (uint64_t{1} << (records % 64)) - 1;
+  int64_t count = 0;
+  for (size_t word = 0; word < bits_.size(); ++word) {
+    if (word % kWords == 0) before_.push_back(count);
+    count += std::popcount(bits_[word]);
+  }
+  before_.push_back(count);
+}
+
+int64_t RecordSet::operator[](int64_t i) const {
+  const auto group = std::upper_bound(before_.begin(), before_.end(), i) - before_.begin() - 1;
+  int64_t left = i - before_[static_cast<size_t>(group)];
+  auto word = static_cast<size_t>(group * kWords);
+  for (;; ++word) {
+    const int64_t here = std::popcount(bits_[word]);
+    if (left < here) break;
+    left -= here;
+  }
+  uint64_t bits = bits_[word];
+  for (; left > 0; --left) bits &= bits - 1;
+  return static_cast<int64_t>(word) * 64 + std::countr_zero(bits);
+}
+
+RecordSet RecordSet::complement() const {
+  std::vector<uint64_t> bits = bits_;
+  for (uint64_t& word : bits) word = ~word;
+  return {std::move(bits), records_};
+}
+
+std::string RecordSet::bytes() const {
+  return {reinterpret_cast<const char*>(bits_.data()), bits_.size() * sizeof(uint64_t)};
+}
+
+RecordSet RecordSet::from_bytes(std::string_view bytes, int64_t records) {
+  std::vector<uint64_t> bits(static_cast<size_t>((records + 63) / 64));
+  if (bytes.size() != bits.size() * sizeof(uint64_t))
+    throw UserError("{} bytes are no set of {} records", bytes.size(), records);
+  std::memcpy(bits.data(), bytes.data(), bytes.size());
+  return {std::move(bits), records};
+}
+
+}  // namespace lockstep
