@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/bench_allreduce.h"
+#include "cli/bench_input.h"
 #include "cli/bench_step.h"
 #include "cli/cli.h"
 
@@ -12,6 +13,7 @@ void add_bench_command(CLI::App& app) {
   command->require_subcommand(1);
   add_bench_step_command(*command);
   add_bench_allreduce_command(*command);
+  add_bench_input_command(*command);
 }
 
 }  // namespace lockstep
