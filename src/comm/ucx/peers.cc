@@ -68,10 +68,14 @@ void Peers::connect(const std::vector<std::string>& introductions) {
     endpoint.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     endpoint.err_handler.cb = connection_failed;
     endpoint.err_handler.arg = &peer;
-    require_ok(library().ep_create(worker_.handle(), &endpoint, &peer.endpoint),
-               fmt::format("no way to {}", name(peer.rank)));
+    const ucs_status_t status = library().ep_create(worker_.handle(), &endpoint, &peer.endpoint);
+    if (status != UCS_OK) throw unreachable(peer.rank, library().status_string(status));
   }
   tell_all({});
+}
+
+PeerError Peers::unreachable(int rank, const std::string& reason) const {
+  return {"meeting", rank, fmt::format("{} cannot be reached from rank {}", name(rank), rank_), reason};
 }
 
 std::string Peers::name(int rank) const {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/peer_error.h"
 #include "comm/ucx/notice.h"
 #include "comm/ucx/worker.h"
 
@@ -46,6 +47,7 @@ class Peers {
   // What the others need to know to connect; everybody's, by rank, goes to connect().
   std::string introduction() const;
   void connect(const std::vector<std::string>& introductions);
+  PeerError unreachable(int rank, const std::string& reason) const;
   // "rank 2 (pid 4242 on node-b)"
   std::string name(int rank) const;
 

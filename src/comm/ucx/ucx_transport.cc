@@ -47,11 +47,9 @@ void UcxTransport::meet(const Exchange& exchange, std::chrono::milliseconds dead
     worker_.drive(
         lock, [&] { return peer.greeted || peer.gone || steady_now_ns() >= end; }, [] {});
     if (!peer.greeted)
-      throw PeerError("meeting", rank,
-                      fmt::format("rank {} cannot be reached from rank {}", peers_.name(rank), peers_.rank()),
-                      peer.gone ? *peer.gone
-                                : fmt::format("nothing came within {:.1f} s",
-                                              static_cast<double>(deadline.count()) / 1000));
+      throw peers_.unreachable(rank, peer.gone ? *peer.gone
+                                               : fmt::format("nothing came within {:.1f} s",
+                                                             static_cast<double>(deadline.count()) / 1000));
   }
   // Others may still wait for this rank's greeting.
   worker_.flush(lock, deadline);
