@@ -73,40 +73,44 @@ bool Watch::is_stopped(int rank) const {
   return process_is_stopped(member.pid);
 }
 
-std::string Watch::last_did(int rank) const {
-  return fmt::format("rank {} {}{}", members_.number(rank),
-                     is_stopped(rank) ? "is stopped (SIGSTOP); it " : "",
-                     text_of(current(members_.of(rank)), steady_now_ns()));
+Watch::Link Watch::link_of(int rank) const { return {rank, current(members_.of(rank)), is_stopped(rank)}; }
+
+std::string Watch::text_of_link(const Link& link) const {
+  return fmt::format("rank {} {}{}", members_.number(link.rank),
+                     link.stopped ? "is stopped (SIGSTOP); it " : "", text_of(link.entry, steady_now_ns()));
 }
 
-std::optional<int> Watch::next_in_chain(int rank) const {
-  const LedgerEntry entry = current(members_.of(rank));
-  const int next = entry.waiting_for - members_.first;
-  if (entry.state != LedgerState::kWaiting || entry.waiting_for < 0 || next == members_.rank) return {};
+std::string Watch::last_did(int rank) const { return text_of_link(link_of(rank)); }
+
+std::optional<int> Watch::next_of(const Link& link) const {
+  const int next = link.entry.waiting_for - members_.first;
+  if (link.entry.state != LedgerState::kWaiting || link.entry.waiting_for < 0 || next == members_.rank)
+    return {};
   // What one that stands still wrote last may long have come true.
-  if (is_stopped(rank)) return {};
+  if (link.stopped) return {};
   return next;
 }
 
-int Watch::end_of_chain(int rank) const {
-  for (int hops = 0; hops < members_.size(); ++hops) {
-    const std::optional<int> next = next_in_chain(rank);
-    if (!next) break;
-    // A rank on another host: what that one does is not known here.
-    if (!is_here(*next)) return members_.number(*next);
-    rank = *next;
+// Read once: its ranks may give up at this very moment.
+std::vector<Watch::Link> Watch::chain_from(int rank) const {
+  std::vector<Link> chain = {link_of(rank)};
+  while (static_cast<int>(chain.size()) < members_.size()) {
+    const std::optional<int> next = next_of(chain.back());
+    if (!next || !is_here(*next)) break;
+    chain.push_back(link_of(*next));
   }
-  return members_.number(rank);
+  return chain;
 }
 
-std::string Watch::chain_text(int rank) const {
-  std::string text = last_did(rank);
-  for (int hops = 0; hops < members_.size(); ++hops) {
-    const std::optional<int> next = next_in_chain(rank);
-    if (!next || !is_here(*next)) break;
-    rank = *next;
-    text += "; " + last_did(rank);
-  }
+int Watch::end_of(const std::vector<Link>& chain) const {
+  const std::optional<int> next = next_of(chain.back());
+  // A rank on another host: what that one does is not known here.
+  return members_.number(next && !is_here(*next) ? *next : chain.back().rank);
+}
+
+std::string Watch::text_of_chain(const std::vector<Link>& chain) const {
+  std::string text;
+  for (const Link& link : chain) text += (text.empty() ? "" : "; ") + text_of_link(link);
   return text;
 }
 
@@ -134,19 +138,20 @@ std::optional<PeerError> Watch::look_around(Waiting& waiting,
   const auto waited = std::chrono::milliseconds((steady_now_ns() - waiting.start_ns) / 1'000'000);
   const auto seconds = static_cast<double>(waited.count()) / 1000;
   const int own = members_.number(members_.rank);
+  const std::vector<Link> chain = chain_from(peer);
   // One that waits for another host sees further than this one, and passes its verdict on; so does one that
   // has just failed.
-  const std::optional<int> next = next_in_chain(peer);
-  const bool will_tell =
-      (next && !is_here(*next)) || current(members_.of(peer)).state == LedgerState::kFailed;
+  const std::optional<int> next = next_of(chain.front());
+  const bool will_tell = (next && !is_here(*next)) || chain.front().entry.state == LedgerState::kFailed ||
+                         chain.back().entry.state == LedgerState::kFailed;
   const auto patience = will_tell ? kVerdictTime : std::chrono::milliseconds(0);
   if (waited >= limits_.deadline + patience)
-    return PeerError(operation(), end_of_chain(peer),
+    return PeerError(operation(), end_of(chain),
                      fmt::format("rank {} waited {:.1f} s for rank {}", own, seconds, number),
-                     chain_text(peer));
+                     text_of_chain(chain));
   if (waited >= waiting.next_report) {
     log_warn("rank {} has waited {:.1f} s in {} for rank {}: {}; giving up after {:.1f} s", own, seconds,
-             operation(), number, chain_text(peer), static_cast<double>(limits_.deadline.count()) / 1000);
+             operation(), number, text_of_chain(chain), static_cast<double>(limits_.deadline.count()) / 1000);
     waiting.next_report *= 2;
   }
   return {};

@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "comm/peer_error.h"
 #include "comm/shm/members.h"
@@ -71,13 +72,21 @@ class Watch {
   bool is_stopped(int rank) const;
   Condition condition(int rank) const;
   bool is_here(int rank) const { return rank >= 0 && rank < members_.size(); }
+  // A rank, and what it was doing when that was read.
+  struct Link {
+    int rank;
+    LedgerEntry entry;
+    bool stopped;
+  };
+  Link link_of(int rank) const;
+  std::string text_of_link(const Link& link) const;
   // For whom a rank waits, if for another than this one; maybe for one that is not here.
-  std::optional<int> next_in_chain(int rank) const;
-  // The number of the one that everybody waits for: from a rank along "waits for" to one that waits for
-  // nobody.
-  int end_of_chain(int rank) const;
-  // What every rank from `rank` to the end of the chain does.
-  std::string chain_text(int rank) const;
+  std::optional<int> next_of(const Link& link) const;
+  // From a rank along "waits for" to one that waits for nobody here.
+  std::vector<Link> chain_from(int rank) const;
+  // The number of the one that everybody waits for.
+  int end_of(const std::vector<Link>& chain) const;
+  std::string text_of_chain(const std::vector<Link>& chain) const;
 
   const Members& members_;
   WaitLimits limits_;
