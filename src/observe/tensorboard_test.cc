@@ -9,9 +9,9 @@
 #include <limits>
 #include <map>
 
+#include "base/crc32c.h"
 #include "base/file.h"
 #include "base/test_folder.h"
-#include "base/crc32c.h"
 
 namespace lockstep {
 namespace {

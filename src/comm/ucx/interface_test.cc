@@ -5,9 +5,7 @@
 namespace lockstep {
 namespace {
 
-TEST(UcxInterface, LoopbackLeadsToThisHost) {
-  EXPECT_EQ(ucx::interface_towards("127.0.0.1"), "lo");
-}
+TEST(UcxInterface, LoopbackLeadsToThisHost) { EXPECT_EQ(ucx::interface_towards("127.0.0.1"), "lo"); }
 
 TEST(UcxInterface, NoneForAHostThatIsNot) { EXPECT_EQ(ucx::interface_towards("no such host"), ""); }
 
