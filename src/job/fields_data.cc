@@ -58,10 +58,10 @@ Cases for_files() {
 
 std::vector<Field> data_fields() {
   return {
-      LOCKSTEP_FIELD(
-          data.train.format,
-          "tables (csv, jsonl, tfrecord), text read as bytes, corpora of tokens, folders of images by class, "
-          "tar shards of images, or generated samples for the model's family")
+      LOCKSTEP_FIELD(data.train.format,
+                     "tables (csv, jsonl, tfrecord, block, parquet), text read as bytes, corpora of tokens, "
+                     "folders of images by class, "
+                     "tar shards of images, or generated samples for the model's family")
           .required(),
       LOCKSTEP_SOURCE_FIELDS(train, kTrainFormat),
       LOCKSTEP_FIELD(data.train.weights,

@@ -310,11 +310,13 @@ void TrainRun::end_with(Ending ending) {
   if (ending == Ending::kNone) return;
   if (workers_.leads() && checkpoints_->last_step() != state_.step) save(false);
   workers_.agree(0, "the last checkpoint");
+  const char* const saved =
+      exchanges() ? "a checkpoint was saved" : "no checkpoint, since nothing is exchanged";
   switch (ending) {
     case Ending::kNone: return;
     case Ending::kEarly: return end("stopped_early", "the evaluations made no progress any more", kDone);
-    case Ending::kTerminated: return end("preempted", "SIGTERM; a checkpoint was saved", kPreempted);
-    case Ending::kInterrupted: return end("interrupted", "SIGINT; a checkpoint was saved", kInterrupted);
+    case Ending::kTerminated: return end("preempted", fmt::format("SIGTERM; {}", saved), kPreempted);
+    case Ending::kInterrupted: return end("interrupted", fmt::format("SIGINT; {}", saved), kInterrupted);
   }
 }
 
