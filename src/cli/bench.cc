@@ -3,6 +3,7 @@
 
 #include "cli/bench_allreduce.h"
 #include "cli/bench_input.h"
+#include "cli/bench_order.h"
 #include "cli/bench_step.h"
 #include "cli/cli.h"
 
@@ -14,6 +15,7 @@ void add_bench_command(CLI::App& app) {
   add_bench_step_command(*command);
   add_bench_allreduce_command(*command);
   add_bench_input_command(*command);
+  add_bench_order_command(*command);
 }
 
 }  // namespace lockstep

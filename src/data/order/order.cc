@@ -11,11 +11,25 @@ namespace {
 // Tweaks of the epoch's keys, one for each use.
 constexpr uint64_t kBlocks = 0x1;
 constexpr uint64_t kRest = 0x2;
-constexpr uint64_t kWindows = 0x3;
+constexpr uint64_t kRounds = 0x3;
+constexpr uint64_t kInBlock = 0x4;
 
-uint64_t window_tweak(uint64_t lane, uint64_t window) {
-  return mix64(mix64(lane * 0x9e3779b97f4a7c15 + kWindows) + window);
+// The round of a lane that begins at its at-th record.
+uint64_t round_tweak(uint64_t lane, uint64_t at) {
+  return mix64(mix64(lane * 0x9e3779b97f4a7c15 + kRounds) + at);
 }
+
+uint64_t block_tweak(uint64_t block) { return mix64(block * 0x9e3779b97f4a7c15 + kInBlock); }
+
+// Blocks of each lane; none where a lane would have less than a window, because a reader holds all of such
+// data anyway, and lanes of few blocks differ from each other for as long as they last.
+int64_t rows_of(const OrderShape& shape) {
+  const int64_t rows = shape.records / shape.block / shape.lanes;
+  return rows < shape.window ? 0 : rows;
+}
+
+// Whether what is left at the end of a lane is too few blocks for a window of its own.
+bool too_few(uint64_t blocks, uint64_t window) { return 4 * blocks < 3 * window; }
 
 int bits_of(int64_t value, const char* what) {
   if (value < 1 || !std::has_single_bit(static_cast<uint64_t>(value)))
@@ -32,8 +46,8 @@ EpochOrder::EpochOrder(uint64_t seed, int64_t epoch, const OrderShape& shape, Sh
       lane_bits_(bits_of(shape.lanes, "the number of lanes")),
       window_bits_(bits_of(shape.window, "the window of the order")),
       blocks_(records_ >> block_bits_),
-      in_lane_((blocks_ >> lane_bits_) << block_bits_),
-      laned_(in_lane_ << lane_bits_),
+      rows_(static_cast<uint64_t>(rows_of(shape))),
+      laned_(rows_ << (block_bits_ + lane_bits_)),
       keys_(seed, static_cast<uint64_t>(epoch)) {}
 
 int64_t EpochOrder::operator()(int64_t index) const {
@@ -46,18 +60,41 @@ int64_t EpochOrder::operator()(int64_t index) const {
   return static_cast<int64_t>(i < laned_ ? laned_record(i) : rest_record(i - laned_));
 }
 
+// Windows are cut at multiples of the window's size, in each lane shifted by another part of it. Too few
+// blocks at either end belong to the neighbouring window.
+EpochOrder::Window EpochOrder::window_of(uint64_t lane, uint64_t row) const {
+  const uint64_t size = uint64_t{1} << window_bits_;
+  const uint64_t ahead = (lane << window_bits_) >> lane_bits_;
+  const uint64_t last = (rows_ - 1 + ahead) >> window_bits_;
+  const uint64_t in_last = rows_ + ahead - (last << window_bits_);
+  const uint64_t low = last > 0 && too_few(size - ahead, size) ? 1 : 0;
+  const uint64_t high = std::max(low, last > 0 && too_few(in_last, size) ? last - 1 : last);
+  const uint64_t window = std::clamp((row + ahead) >> window_bits_, low, high);
+  const uint64_t begin = window == low ? 0 : (window << window_bits_) - ahead;
+  const uint64_t end = window == high ? rows_ : ((window + 1) << window_bits_) - ahead;
+  return {begin, end - begin};
+}
+
 uint64_t EpochOrder::laned_record(uint64_t index) const {
   const uint64_t lane = index & ((uint64_t{1} << lane_bits_) - 1);
   const uint64_t at = index >> lane_bits_;
-  const int span_bits = window_bits_ + block_bits_;
-  // Lane c begins with a window that is shorter by c blocks, so that windows do not all end together.
-  const uint64_t ahead = (lane & ((uint64_t{1} << window_bits_) - 1)) << block_bits_;
-  const uint64_t window = (at + ahead) >> span_bits;
-  const uint64_t begin = std::max(window << span_bits, ahead) - ahead;
-  const uint64_t end = std::min(((window + 1) << span_bits) - ahead, in_lane_);
-  const uint64_t mixed = begin + keys_(at - begin, end - begin, window_tweak(lane, window));
-  const uint64_t block = keys_(lane + ((mixed >> block_bits_) << lane_bits_), blocks_, kBlocks);
-  return (block << block_bits_) + (mixed & ((uint64_t{1} << block_bits_) - 1));
+  const Window window = window_of(lane, at >> block_bits_);
+  const uint64_t in_window = at - (window.begin << block_bits_);
+  const uint64_t round = in_window / window.blocks;
+  const uint64_t turn = in_window % window.blocks;
+  const uint64_t row = window.begin + keys_(turn, window.blocks, round_tweak(lane, at - turn));
+  const uint64_t block = keys_(lane + (row << lane_bits_), blocks_, kBlocks);
+  return (block << block_bits_) + in_block(block, round);
+}
+
+// Small blocks take an affine map: a Feistel network over few bits goes through itself many times.
+uint64_t EpochOrder::in_block(uint64_t block, uint64_t round) const {
+  constexpr int kAffineBits = 5;
+  const uint64_t tweak = block_tweak(block);
+  const uint64_t size = uint64_t{1} << block_bits_;
+  if (block_bits_ > kAffineBits) return keys_(round, size, tweak);
+  const uint64_t key = mix64(tweak ^ keys_.first_key());
+  return (round * (key >> 32 | 1) + key) & (size - 1);
 }
 
 uint64_t EpochOrder::rest_record(uint64_t index) const {
@@ -75,8 +112,7 @@ Order::Order(uint64_t seed, const OrderShape& shape, Shuffle shuffle)
 }
 
 int64_t Order::lanes() const {
-  const bool laned =
-      shuffle_ == Shuffle::kBlock && shape_.block > 1 && shape_.records / shape_.block >= shape_.lanes;
+  const bool laned = shuffle_ == Shuffle::kBlock && shape_.block > 1 && rows_of(shape_) > 0;
   return laned ? shape_.lanes : 1;
 }
 

@@ -8,13 +8,17 @@
 //   none    record = position.
 //   global  one permutation of all records: for data that memory holds or that is generated.
 //   block   for data on disk. Records lie in blocks that are read at once. All blocks are permuted and dealt
-//           out to lanes; position p belongs to lane p % lanes; inside a lane, a window of blocks is mixed
-//           completely. So a reader holds lanes * window blocks, every block is read once, and a worker
-//           that takes whole lanes reads only these. Windows of neighbouring lanes end at different times,
-//           so that blocks are needed at an even pace. What does not fill all lanes alike (fewer blocks
-//           than there are lanes, and the last, partial block) is mixed completely at the end of the epoch.
+//           out to lanes; position p belongs to lane p % lanes. A lane is cut into windows, and goes through
+//           the blocks of a window round after round: a round has one record of each block, blocks in an
+//           order of their own each round, records of a block in an order of their own. So a reader holds
+//           lanes * window blocks, every block is read once, and a worker that takes whole lanes reads only
+//           these. Windows of the lanes end one after the other, so that blocks are needed at an even pace.
+//           What does not fill all lanes alike, and the last, partial block, is mixed completely at the end
+//           of the epoch; so is everything where a lane would have less than a window.
 //
-// Neighbours in a lane share a block with a chance of 1 / window: that is the correlation at lag `lanes`.
+// Records of one block are a round apart: neighbours of a lane share a block only where two rounds meet, with
+// a chance of 1 / window^2. With a window mixed as a whole it would be 1 / window, which is also the
+// correlation of record numbers at lag `lanes`.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -25,7 +29,7 @@ namespace lockstep {
 
 // Part of a run's identity: changes whenever record_at, or step_order.h, gives another answer for the same
 // arguments.
-inline constexpr int kOrderVersion = 2;
+inline constexpr int kOrderVersion = 3;
 
 enum class Shuffle : uint8_t { kNone, kBlock, kGlobal };
 
@@ -33,7 +37,7 @@ struct OrderShape {
   int64_t records = 0;
   int64_t block = 1;    // records that are read at once; 1 makes block the same as global
   int64_t lanes = 16;   // at most as many workers can read disjoint blocks
-  int64_t window = 64;  // blocks of a lane that are mixed with each other
+  int64_t window = 64;  // blocks of a lane that are mixed with each other, about
 };
 
 // The permutation of one epoch.
@@ -44,15 +48,22 @@ class EpochOrder {
   int64_t operator()(int64_t index) const;
 
  private:
+  struct Window {
+    uint64_t begin, blocks;  // of its lane
+  };
+  // The window of a lane that holds its row-th block.
+  Window window_of(uint64_t lane, uint64_t row) const;
   uint64_t laned_record(uint64_t index) const;
+  // Which record of a block is the round-th that is read of it.
+  uint64_t in_block(uint64_t block, uint64_t round) const;
   uint64_t rest_record(uint64_t index) const;
 
   Shuffle shuffle_;
   uint64_t records_;
   int block_bits_, lane_bits_, window_bits_;
-  uint64_t blocks_;   // full ones
-  uint64_t in_lane_;  // records of a lane
-  uint64_t laned_;    // records of all lanes
+  uint64_t blocks_;  // full ones
+  uint64_t rows_;    // blocks of a lane
+  uint64_t laned_;   // records of all lanes
   Feistel keys_;
 };
 

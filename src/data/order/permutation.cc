@@ -10,10 +10,17 @@ constexpr uint64_t kOrderStream = 0x6f72646572000000;  // "order"
 
 }  // namespace
 
+// Two keys of every Philox block: what asking for a single position costs is mostly this.
 Feistel::Feistel(uint64_t seed, uint64_t stream) {
-  const Philox random(seed, kOrderStream ^ stream);
-  for (uint64_t i = 0; i < kRounds; ++i)
-    keys_[i] = uint64_t{random.bits(2 * i + 1)} << 32 | random.bits(2 * i);
+  static_assert(kRounds % 2 == 0);
+  const uint64_t use = kOrderStream ^ stream;
+  const PhiloxKey key{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
+  for (uint32_t pair = 0; pair < kRounds / 2; ++pair) {
+    const auto words =
+        philox4x32({pair, 0, static_cast<uint32_t>(use), static_cast<uint32_t>(use >> 32)}, key);
+    keys_[2 * pair] = uint64_t{words[1]} << 32 | words[0];
+    keys_[2 * pair + 1] = uint64_t{words[3]} << 32 | words[2];
+  }
 }
 
 }  // namespace lockstep

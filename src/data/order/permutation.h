@@ -34,6 +34,9 @@ class Feistel {
     return index;
   }
 
+  // For what is mixed by other means than a permutation.
+  uint64_t first_key() const { return keys_[0]; }
+
  private:
   static constexpr int kRounds = 6;
   static constexpr int kMinBits = 6;

@@ -22,17 +22,17 @@ std::vector<int64_t> positions_of(const StepOrder& order, int64_t first, int64_t
 }
 
 TEST(StepOrder, GoldenPositions) {
-  const StepOrder order(blocks(20001), 4, 8);
+  const StepOrder order(blocks(40001), 4, 8);
   EXPECT_EQ(positions_of(order, 0, 0, 3), (std::vector<int64_t>{0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21}));
-  // The next epoch begins at 20001, which has lane 0 again.
-  EXPECT_EQ(positions_of(order, 19992, 0, 2),
-            (std::vector<int64_t>{20000, 20001, 20017, 20002, 20018, 20003, 20019, 20004}));
+  // The next epoch begins at 40001, which has lane 0 again.
+  EXPECT_EQ(positions_of(order, 39992, 0, 2),
+            (std::vector<int64_t>{40000, 40001, 40017, 40002, 40018, 40003, 40019, 40004}));
 }
 
 TEST(StepOrder, AStepHasItsPositionsWhateverTheMicrobatch) {
-  for (const int64_t records : {100, 1000, 5000, 20001})
+  for (const int64_t records : {100, 1000, 5000, 40001})
     for (const int64_t microbatch : {1, 6, 32, 96})
-      for (const int64_t first : {0, 96, 960, 19968}) {
+      for (const int64_t first : {0, 96, 960, 39936}) {
         const StepOrder order(blocks(records), microbatch, 96 / microbatch);
         std::vector<int64_t> all = positions_of(order, first, 0, order.microbatches());
         std::sort(all.begin(), all.end());
@@ -44,7 +44,7 @@ TEST(StepOrder, AStepHasItsPositionsWhateverTheMicrobatch) {
 
 TEST(StepOrder, WorkersReadBlocksOfTheirOwn) {
   // Far enough from the end that every record has a lane.
-  const StepOrder order(blocks(32 * 16 * 50), 8, 16);
+  const StepOrder order(blocks(32 * 16 * 80), 8, 16);
   for (const int64_t workers : {2, 4, 8, 16}) {
     std::set<int64_t> seen;
     size_t counted = 0;
@@ -75,14 +75,14 @@ TEST(StepOrder, OtherOrdersAreTakenAsTheyCome) {
 }
 
 TEST(StepOrder, AMicrobatchMayLieInTwoEpochs) {
-  const Order order = blocks(1000);
+  const Order order = blocks(40000);
   const StepOrder steps(order, 64, 2);
   std::vector<int64_t> positions(64), records, epochs;
-  steps.positions(960, 1, positions);
-  steps.records(960, 1, records, &epochs);
+  steps.positions(39960, 1, positions);
+  steps.records(39960, 1, records, &epochs);
   for (size_t i = 0; i < 64; ++i) {
     EXPECT_EQ(records[i], order.record_at(positions[i]));
-    EXPECT_EQ(epochs[i], positions[i] / 1000);
+    EXPECT_EQ(epochs[i], positions[i] / 40000);
   }
   EXPECT_TRUE(std::count(epochs.begin(), epochs.end(), 0) > 0 &&
               std::count(epochs.begin(), epochs.end(), 1) > 0);

@@ -1,0 +1,78 @@
+#include "cli/bench_order.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+#include <memory>
+#include <vector>
+
+#include "data/order/order.h"
+
+namespace lockstep {
+namespace {
+
+struct BenchOrder {
+  int64_t records = 100'000'000;
+  int64_t block = 256;
+  int64_t positions = 1 << 22;
+};
+
+// In kB.
+int64_t peak_memory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+// Nanoseconds a position: by microbatches of 64 neighbours in a lane, as steps ask, or one by one anywhere.
+double cost(const Order& order, int64_t positions, bool scattered) {
+  constexpr int64_t kMicrobatch = 64;
+  std::vector<int64_t> batch(scattered ? 1 : kMicrobatch);
+  const auto size = static_cast<int64_t>(batch.size());
+  const int64_t batches = positions / size;
+  int64_t sum = 0;
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t b = 0; b < batches; ++b) {
+    const auto first = static_cast<int64_t>(mix64(static_cast<uint64_t>(b)) >> 1) % order.size();
+    order.records(first, batch, scattered ? 1 : order.lanes());
+    sum += batch[0];
+  }
+  const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
+  // Without a use of the records nothing would be worked out.
+  if (sum < 0) std::cerr << "negative records\n";
+  return spent.count() / static_cast<double>(batches * size);
+}
+
+void run(const BenchOrder& options) {
+  const int64_t before = peak_memory();
+  std::string line = fmt::format("{{\"records\":{},\"block\":{}", options.records, options.block);
+  for (const auto& [name, shuffle] : {std::pair("block", Shuffle::kBlock), {"global", Shuffle::kGlobal}}) {
+    const Order order(1, {.records = options.records, .block = options.block}, shuffle);
+    cost(order, options.positions / 8, false);  // brings the clock up
+    line += fmt::format(",\"{}_ns\":{:.1f},\"{}_scattered_ns\":{:.1f}", name,
+                        cost(order, options.positions, false), name, cost(order, options.positions, true));
+  }
+  std::cout << line
+            << fmt::format(",\"memory_kb\":{},\"added_kb\":{}}}\n", peak_memory(), peak_memory() - before);
+}
+
+}  // namespace
+
+void add_bench_order_command(CLI::App& bench) {
+  CLI::App* command =
+      bench.add_subcommand("order", "nanoseconds to work out which record stands at a position");
+  auto options = std::make_shared<BenchOrder>();
+  command->add_option("--records", options->records, "records of an epoch")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 48))
+      ->capture_default_str();
+  command->add_option("--block", options->block, "records of a block, a power of two")->capture_default_str();
+  command->add_option("--positions", options->positions, "how many to ask for")
+      ->check(CLI::Range(int64_t{1} << 10, int64_t{1} << 32))
+      ->capture_default_str();
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace lockstep
