@@ -48,6 +48,7 @@ void add_data_command(CLI::App& app) {
   add_data_at(*command);
   add_data_verify(*command);
   add_data_shuffle_report(*command);
+  add_data_transforms(*command);
   CLI::App* synth =
       command->add_subcommand("synth", "write generated data, the same for a seed on every machine");
   synth->require_subcommand(1);

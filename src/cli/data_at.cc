@@ -57,6 +57,11 @@ void print_position(const JobParts& parts, int64_t position, bool inputs) {
                            source.describe(found->record));
   print_lines(column_lines(source, found->record));
   if (source.files() != nullptr && !inputs) return;
+  const BlockPlace place{static_cast<uint64_t>(parts.spec.data.seed), found->epoch, found->record};
+  if (const auto made = made_lines(source, parts.data.transforms, place); !made.empty()) {
+    std::cout << "made by transforms\n";
+    print_lines(made);
+  }
   std::cout << "inputs of the model\n";
   print_lines(input_lines(source, found->record, found->epoch));
 }

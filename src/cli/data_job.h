@@ -25,5 +25,6 @@ void add_data_inspect(CLI::App& data);
 void add_data_at(CLI::App& data);
 void add_data_verify(CLI::App& data);
 void add_data_shuffle_report(CLI::App& data);
+void add_data_transforms(CLI::App& data);  // needs no job
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "data/pipeline/shard_set.h"
 
@@ -57,6 +58,23 @@ std::vector<std::string> column_lines(const Source& source, int64_t record) {
   source.files()->load(source.record_in_files(record), 1, scratch, counters);
   for (const BlockColumn& column : scratch.block.columns)
     lines.push_back(fmt::format("{} = {}", column.name, column_text(column)));
+  return lines;
+}
+
+std::vector<std::string> made_lines(const Source& source, const Transforms& transforms, BlockPlace place) {
+  std::vector<std::string> lines;
+  if (source.files() == nullptr || transforms.size() < 2) return lines;
+  BlockScratch scratch;
+  StageCounters counters;
+  place.first = source.record_in_files(place.first);
+  source.files()->load(place.first, 1, scratch, counters);
+  std::set<std::string> made;
+  for (size_t i = 0; i + 1 < transforms.size(); ++i) {
+    transforms[i]->apply(place, scratch.block);
+    for (const std::string& name : transforms[i]->makes()) made.insert(name);
+  }
+  for (const BlockColumn& column : scratch.block.columns)
+    if (made.contains(column.name)) lines.push_back(fmt::format("{} = {}", column.name, column_text(column)));
   return lines;
 }
 

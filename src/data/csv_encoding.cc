@@ -46,6 +46,11 @@ Role infer_role(const std::vector<std::vector<std::string>>& sample, size_t colu
   return identifier ? Role::kIgnored : Role::kCategorical;
 }
 
+Role role_of(const BlockField& made) {
+  if (made.width != 1) return Role::kIgnored;
+  return made.ids > 0 || made.type == ValueType::kBytes ? Role::kCategorical : Role::kNumeric;
+}
+
 }  // namespace
 
 int64_t CsvEncoding::dense() const {
@@ -57,10 +62,13 @@ int64_t CsvEncoding::dense() const {
 std::string to_text(const CsvEncoding& encoding) {
   std::string text = fmt::format("label {}\n", encoding.label);
   for (const CsvNumeric& c : encoding.numeric)
-    text += fmt::format("numeric {} log1p={} flag={} mean={} deviation={} fill={}\n", c.name, c.log1p,
-                        c.missing_flag, c.mean, c.deviation, c.fill);
-  for (const std::string& name : encoding.categorical)
-    text += fmt::format("categorical {} buckets={}\n", name, encoding.buckets);
+    text += fmt::format("numeric {} log1p={} flag={} mean={} deviation={} fill={}{}\n", c.name, c.log1p,
+                        c.missing_flag, c.mean, c.deviation, c.fill, c.as_is ? " as_is" : "");
+  for (const std::string& name : encoding.categorical) {
+    const auto ids = encoding.ids.find(name);
+    text += ids == encoding.ids.end() ? fmt::format("categorical {} buckets={}\n", name, encoding.buckets)
+                                      : fmt::format("categorical {} ids={}\n", name, ids->second);
+  }
   return text;
 }
 
@@ -121,23 +129,54 @@ int32_t category_bucket(std::string_view value, int64_t buckets) {
   return static_cast<int32_t>(1 + ((hash * static_cast<uint64_t>(buckets - 1)) >> 32));
 }
 
+namespace {
+
+const BlockField* find_made(const std::vector<BlockField>& made, std::string_view name) {
+  const auto found =
+      std::find_if(made.begin(), made.end(), [&](const BlockField& field) { return field.name == name; });
+  return found == made.end() ? nullptr : &*found;
+}
+
+// What columns that transforms made can be taken as.
+void take_made(const CsvOptions& options, const std::vector<BlockField>& made, CsvEncoding& encoding) {
+  for (CsvNumeric& column : encoding.numeric)
+    if (const BlockField* field = find_made(made, column.name)) column.as_is = field->scaled;
+  for (const std::string& column : encoding.categorical) {
+    const BlockField* field = find_made(made, column);
+    if (field == nullptr || field->ids == 0) continue;
+    if (field->ids > options.buckets)
+      throw UserError(
+          "column '{}' has up to {} categories, but the model's tables have {} rows; set "
+          "model.rows to at least {}, or make fewer",
+          column, field->ids, options.buckets, field->ids);
+    encoding.ids.emplace(column, field->ids);
+  }
+}
+
+}  // namespace
+
 CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
                           const std::vector<std::string>& header,
-                          const std::vector<std::vector<std::string>>& sample) {
+                          const std::vector<std::vector<std::string>>& sample,
+                          const std::vector<BlockField>& made) {
   if (options.buckets < 2 || options.buckets > std::numeric_limits<int32_t>::max())
     throw UserError("categorical columns have {} buckets; use at least 2 and below 2^31", options.buckets);
-  require_column(name, header, options.label);
+  std::vector<std::string> all = header;
+  for (const BlockField& field : made)
+    if (field.width == 1 && !contains(header, field.name)) all.push_back(field.name);
+  require_column(name, all, options.label);
   CsvEncoding encoding{options.label, {}, {}, options.buckets};
   for (const auto* names : {&options.numeric, &options.categorical, &options.ignore})
-    for (const std::string& column : *names) require_column(name, header, column);
+    for (const std::string& column : *names) require_column(name, all, column);
   for (const std::string& column : options.numeric) encoding.numeric.push_back({.name = column});
   encoding.categorical = options.categorical;
   if (options.numeric.empty() && options.categorical.empty()) {
-    for (size_t i = 0; i < header.size(); ++i) {
-      if (header[i] == options.label || contains(options.ignore, header[i])) continue;
-      const Role role = infer_role(sample, i);
-      if (role == Role::kNumeric) encoding.numeric.push_back({.name = header[i]});
-      if (role == Role::kCategorical) encoding.categorical.push_back(header[i]);
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i] == options.label || contains(options.ignore, all[i])) continue;
+      const BlockField* field = find_made(made, all[i]);
+      const Role role = field == nullptr ? infer_role(sample, i) : role_of(*field);
+      if (role == Role::kNumeric) encoding.numeric.push_back({.name = all[i]});
+      if (role == Role::kCategorical) encoding.categorical.push_back(all[i]);
     }
   }
   for (const CsvNumeric& column : encoding.numeric)
@@ -147,6 +186,7 @@ CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
     throw UserError("column '{}' is the label; it cannot be a feature as well", options.label);
   if (encoding.numeric.empty())
     throw UserError("{}: no column holds numbers beside the label; name at least one as numeric", name);
+  take_made(options, made, encoding);
   for (const std::string& column : options.log1p.value_or(std::vector<std::string>{}))
     if (std::none_of(encoding.numeric.begin(), encoding.numeric.end(),
                      [&](const auto& c) { return c.name == column; }))
@@ -174,6 +214,13 @@ void fit_numeric(const CsvOptions& options, const NumericSummary& summary, CsvNu
   const Moments& m = summary.values;
   const bool named = options.log1p && contains(*options.log1p, column.name);
   column.missing_flag = m.count < summary.records;
+  if (column.as_is) {
+    if (named)
+      throw UserError("log1p names '{}', which a transform has scaled; use the transform log before that",
+                      column.name);
+    column.fill = options.fill.value_or(0.0);
+    return;
+  }
   if (m.count > 0 && m.smallest >= 0)
     column.log1p = options.log1p ? named : m.skewness() > kSkewed;
   else if (named)
@@ -187,6 +234,7 @@ void fit_numeric(const CsvOptions& options, const NumericSummary& summary, CsvNu
 
 float encode_number(const CsvNumeric& column, double value) {
   if (std::isnan(value)) return static_cast<float>(column.fill);
+  if (column.as_is) return static_cast<float>(value);
   // Values below 0 can only appear outside the training shards.
   if (column.log1p) value = value < 0 ? -portable_log1p(-value) : portable_log1p(value);
   return static_cast<float>(

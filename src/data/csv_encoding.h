@@ -5,16 +5,19 @@
 //   missing value
 //                becomes the fill value (the mean, unless one is given) and sets the column's missing flag.
 //   categorical  bucket 0 when missing, otherwise 1 + hash(value) in [1, buckets).
+//   made         columns that transforms have scaled or numbered already are taken as they are.
 //   label        0 or 1 (also true and false).
 // Missing is: nothing, NA, NaN, nan, null, NULL.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "data/format/column_block.h"
 #include "data/transform/moments.h"
 
 namespace lockstep {
@@ -41,7 +44,8 @@ struct CsvNumeric {
   bool missing_flag = false;  // where training data has missing values
   double mean = 0;            // after log1p
   double deviation = 1;
-  double fill = 0;  // as it reaches the model
+  double fill = 0;     // as it reaches the model
+  bool as_is = false;  // neither log1p, nor scaled, nor clipped
 };
 
 struct CsvEncoding {
@@ -49,6 +53,8 @@ struct CsvEncoding {
   std::vector<CsvNumeric> numeric;
   std::vector<std::string> categorical;
   int64_t buckets = 0;
+  // Categorical columns whose values are rows of the table already, all below this.
+  std::map<std::string, int64_t, std::less<>> ids = {};
 
   int64_t dense() const;  // numeric columns, then the missing flags
 };
@@ -67,10 +73,11 @@ int32_t category_bucket(std::string_view value, int64_t buckets);
 
 // The roles of a table's columns, without constants yet. `sample` holds its first records, `name` its file;
 // columns whose sampled values are all numbers become numeric, texts that hardly repeat (identifiers, times)
-// are left out.
+// are left out. `made` are the columns that transforms make or change: their kind says what they are.
 CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
                           const std::vector<std::string>& header,
-                          const std::vector<std::vector<std::string>>& sample);
+                          const std::vector<std::vector<std::string>>& sample,
+                          const std::vector<BlockField>& made = {});
 
 // What fitting a numeric column needs to know of its values: theirs, and those of their logarithms, which are
 // of no use once a value is negative.

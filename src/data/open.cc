@@ -49,9 +49,11 @@ Data open_table_files(const DataOptions& options) {
     const std::string text = table.split->text();
     return {std::make_shared<SubsetSource>(train.source, *train.training, text + " train"),
             std::make_shared<SubsetSource>(train.source, train.training->complement(), text + " eval"),
-            train.encoding->fitted()};
+            train.constants(),
+            {},
+            train.transforms};
   }
-  Data data{train.source, nullptr, train.encoding->fitted(), train.parts};
+  Data data{train.source, nullptr, train.constants(), train.parts, train.transforms};
   table.in_parts = false;
   table.budget = options.eval_budget;
   if (!options.eval.files.empty()) data.eval = open_table(table, train, options.eval.files).source;

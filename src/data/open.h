@@ -10,7 +10,7 @@
 #include "data/image/augmentation.h"
 #include "data/index/index_progress.h"
 #include "data/source.h"
-#include "data/transform/transform.h"
+#include "data/transform/chain.h"
 
 namespace lockstep {
 
@@ -63,6 +63,7 @@ struct Data {
   // How columns become inputs, for tables: stored with a run, so that new records can be encoded alike.
   std::string encoding = {};
   std::vector<int64_t> parts = {};  // records of each entry of train.files, where they are read in parts
+  Transforms transforms = {};  // of tables in files: from their columns to the model's, the encoding last
 };
 
 Data open_data(const DataOptions& options);

@@ -13,6 +13,7 @@
 #include "data/format/compressed_source.h"
 #include "data/index/sidecar.h"
 #include "data/order/selection.h"
+#include "data/pipeline/fit_transforms.h"
 #include "data/slice.h"
 
 namespace lockstep {
@@ -65,8 +66,27 @@ std::string text_of(const BlockColumn& column, size_t record) {
   return std::visit([&](const auto& values) { return fmt::format("{}", values[record]); }, column.values);
 }
 
-// The roles of the columns, by the names and the first records of the first shard.
-CsvEncoding roles_of(const TableOptions& options, Shards shards) {
+// A column that a transform makes and nobody reads was meant for the model.
+void check_made_are_used(const TableOptions& options, const std::vector<std::string>& header,
+                         const std::vector<BlockField>& made, const Transforms& transforms,
+                         const CsvEncoding& encoding) {
+  std::set<std::string> used(header.begin(), header.end());
+  for (const auto& transform : transforms)
+    for (const BlockField& field : transform->reads()) used.insert(field.name);
+  for (const CsvNumeric& column : encoding.numeric) used.insert(column.name);
+  used.insert(encoding.categorical.begin(), encoding.categorical.end());
+  used.insert(options.csv.ignore.begin(), options.csv.ignore.end());
+  for (const BlockField& field : made)
+    if (field.width == 1 && !used.contains(field.name))
+      throw UserError(
+          "a transform makes column '{}', which nothing uses; name it under columns.{}, or under "
+          "columns.ignore",
+          field.name, field.ids > 0 || field.type == ValueType::kBytes ? "categorical" : "numeric");
+}
+
+// The roles of the columns, by the names and the first records of the first shard, and by what transforms
+// make.
+CsvEncoding roles_of(const TableOptions& options, const Transforms& transforms, Shards shards) {
   if (shards.empty()) throw UserError("no data files are given");
   shards.resize(1);
   const std::string name = shards[0]->name();
@@ -82,12 +102,17 @@ CsvEncoding roles_of(const TableOptions& options, Shards shards) {
   std::vector<std::vector<std::string>> sample(static_cast<size_t>(scratch.block.records));
   for (const BlockColumn& column : scratch.block.columns)
     for (size_t r = 0; column.width == 1 && r < sample.size(); ++r) sample[r].push_back(text_of(column, r));
-  return resolve_roles(options.csv, name, header, sample);
+  std::vector<std::string> names;
+  for (const TransformOptions& transform : options.transforms) names.push_back(transform.name);
+  const std::vector<BlockField> made = made_columns(transforms, names, first.fields());
+  CsvEncoding encoding = resolve_roles(options.csv, name, header, sample, made);
+  check_made_are_used(options, header, made, transforms, encoding);
+  return encoding;
 }
 
-std::shared_ptr<const ShardSet> shards_of(const TableOptions& options, const CsvEncoding& encoding,
+std::shared_ptr<const ShardSet> shards_of(const TableOptions& options, const Transforms& transforms,
                                           const OpenShards& open) {
-  std::vector<BlockField> wanted = EncodeTable(options.csv, encoding).wanted();
+  std::vector<BlockField> wanted = columns_to_decode(transforms);
   const auto names_key = [&](const BlockField& field) { return field.name == options.split->column; };
   if (options.split && std::none_of(wanted.begin(), wanted.end(), names_key))
     wanted.push_back({options.split->column, ValueType::kBytes, 1});
@@ -168,51 +193,71 @@ std::shared_ptr<const RecordSet> training_of(const TableOptions& options, const 
   return set;
 }
 
-// Where the constants of a fit are kept, and under which name they are found again.
-std::string fit_path(const TableOptions& options, const ShardSet& shards, const Table& table,
-                     const EncodeTable& encoding, int64_t records) {
-  std::string key = fmt::format("fit 1\n{}\n{}\n{}\n", shards.fingerprint(), records, encoding.fitted());
-  for (const auto& transform : table.transforms) key += transform->text() + transform->fitted() + "\n";
+// Where the constants of transform `number` are kept: under a name that stands for all they depend on.
+std::string fit_path(const TableOptions& options, const ShardSet& shards, const Transforms& transforms,
+                     size_t number, int64_t records) {
+  std::string key = fmt::format("fit 2\n{}\n{}\n", shards.fingerprint(), records);
+  for (size_t i = 0; i <= number; ++i) key += transforms[i]->text() + "\n";
   if (options.split) key += options.split->text() + "\n";
-  if (options.csv.log1p) key += fmt::format("log1p {}\n", fmt::join(*options.csv.log1p, ","));
-  if (options.csv.fill) key += fmt::format("fill {}\n", *options.csv.fill);
+  if (number + 1 == transforms.size()) {
+    key += transforms[number]->fitted();  // the roles, with no constants yet
+    if (options.csv.log1p) key += fmt::format("log1p {}\n", fmt::join(*options.csv.log1p, ","));
+    if (options.csv.fill) key += fmt::format("fill {}\n", *options.csv.fill);
+  }
   const std::filesystem::path beside =
       sidecar_path(shards.format(), shards.manifest().shards()[0].name, options.index_folder);
   return (beside.parent_path() / fmt::format("fit-{}.txt", sha256(key).substr(0, 16))).string();
 }
 
-void fit(const TableOptions& options, const ShardSet& shards, const Table& table, EncodeTable& encoding,
-         bool kept) {
+bool read_fit(const std::string& path, Transform& transform) {
+  if (!std::filesystem::exists(path)) return false;
+  try {
+    transform.set_fitted(read_file(path));
+    return true;
+  } catch (const UserError& error) {
+    log_warn("{}: {}; the fit is made again", path, error.what());
+    return false;
+  }
+}
+
+void fit(const TableOptions& options, const ShardSet& shards, const RecordSet* only,
+         const std::vector<std::shared_ptr<Transform>>& transforms, bool kept) {
   const int64_t records = shards.manifest().records();
   const int64_t fitted = records - held_out(records, options.csv.hold_out);
-  const std::string path = kept ? fit_path(options, shards, table, encoding, fitted) : "";
-  if (kept && std::filesystem::exists(path)) {
-    try {
-      encoding.set_fitted(read_file(path));
-      return;
-    } catch (const UserError& error) {
-      log_warn("{}: {}; the fit is made again", path, error.what());
-    }
+  const Transforms chain(transforms.begin(), transforms.end());
+  std::vector<std::string> paths(chain.size());
+  std::vector<bool> ready(chain.size());
+  for (size_t i = 0; i < chain.size(); ++i) {
+    ready[i] = !chain[i]->begin_fit();
+    if (ready[i] || !kept) continue;
+    paths[i] = fit_path(options, shards, chain, i, fitted);
+    ready[i] = read_fit(paths[i], *transforms[i]);
   }
-  fit_transform(shards, table.transforms, encoding, fitted, options.threads, table.training.get());
-  if (!kept) return;
-  try {
-    write_file(path, encoding.fitted());
-  } catch (const UserError&) {
-    // The log has said so of the index.
+  const std::vector<bool> known = ready;
+  fit_transforms(shards, transforms, ready, {fitted, only, options.threads});
+  for (size_t i = 0; kept && i < chain.size(); ++i) {
+    if (known[i]) continue;
+    try {
+      write_file(paths[i], chain[i]->fitted());
+    } catch (const UserError&) {
+      // The log has said so of the index.
+    }
   }
 }
 
 Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept) {
-  Table table;
+  std::vector<std::shared_ptr<Transform>> transforms;
   for (const TransformOptions& transform : options.transforms)
-    table.transforms.push_back(make_transform(transform));
-  auto encoding = std::make_shared<EncodeTable>(options.csv, roles_of(options, open()));
-  const auto shards = shards_of(options, encoding->encoding(), open);
-  table.training = training_of(options, *shards, kept);
-  fit(options, *shards, table, *encoding, kept);
+    transforms.push_back(make_transform(transform));
+  const auto encoding = std::make_shared<EncodeTable>(
+      options.csv, roles_of(options, {transforms.begin(), transforms.end()}, open()));
+  transforms.push_back(encoding);
+  Table table;
   table.encoding = encoding;
-  table.transforms.push_back(encoding);
+  table.transforms = {transforms.begin(), transforms.end()};
+  const auto shards = shards_of(options, table.transforms, open);
+  table.training = training_of(options, *shards, kept);
+  fit(options, *shards, table.training.get(), transforms, kept);
   table.source = source_of(options, shards, table);
   return table;
 }
@@ -220,6 +265,14 @@ Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept
 }  // namespace
 
 std::string TableSplit::text() const { return fmt::format("split {} {} {}", column, eval, seed); }
+
+std::string Table::constants() const {
+  std::string text;
+  for (const auto& transform : transforms)
+    if (transform != encoding)
+      text += fmt::format("transform {}\n{}", transform->text(), transform->fitted());
+  return text + encoding->fitted();
+}
 
 Table open_table(const TableOptions& options, const std::vector<std::string>& files) {
   const Parts parts = parts_of(options, files);
@@ -239,7 +292,7 @@ Table open_table(const TableOptions& options, const std::function<Shards()>& ope
 
 Table open_table(const TableOptions& options, const Table& fitted, const std::function<Shards()>& open) {
   Table table{nullptr, fitted.encoding, fitted.transforms, {}, {}};
-  table.source = source_of(options, shards_of(options, fitted.encoding->encoding(), open), table);
+  table.source = source_of(options, shards_of(options, fitted.transforms, open), table);
   return table;
 }
 

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "data/csv_encoding.h"
+#include "data/order/record_set.h"
 #include "data/pipeline/file_source.h"
+#include "data/transform/chain.h"
 #include "data/transform/encode_table.h"
 
 namespace lockstep {
@@ -41,9 +43,12 @@ struct TableOptions {
 struct Table {
   std::shared_ptr<const FileSource> source;
   std::shared_ptr<const EncodeTable> encoding;
-  std::vector<std::shared_ptr<const Transform>> transforms;  // the encoding is the last
-  std::shared_ptr<const RecordSet> training = {};            // those not held out, where the table is split
-  std::vector<int64_t> parts = {};                           // records of each pattern, where asked for
+  Transforms transforms;                           // the encoding is the last
+  std::shared_ptr<const RecordSet> training = {};  // those not held out, where the table is split
+  std::vector<int64_t> parts = {};                 // records of each pattern, where asked for
+
+  // The transforms with what was fitted, as text: stored with a run.
+  std::string constants() const;
 };
 
 // Fits to the shards, less what the options hold out. A fit is kept beside the indexes.

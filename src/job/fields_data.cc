@@ -72,7 +72,7 @@ std::vector<Field> data_fields() {
           .when(kTrainFormat, for_tables("")),
       LOCKSTEP_FIELD(data.train.transforms,
                      "what is done to columns before they are encoded, in this order; also to those of eval "
-                     "(docs/input.md)")
+                     "(docs/transforms.md)")
           .example("[{name: clip, columns: [amount], high: 5000}]")
           .or_else("none")
           .when(kTrainFormat, for_tables("")),

@@ -9,6 +9,8 @@
 
 #include "base/file.h"
 #include "cli/cli.h"
+#include "data/transform/registry.h"
+#include "job/parse.h"
 #include "job/schema.h"
 #include "job/templates.h"
 
@@ -124,6 +126,25 @@ TEST(JobFiles, EveryTemplatePasses) {
 TEST(JobFiles, TheCommittedPageIsThePrintedOne) {
   EXPECT_EQ(read_file(LOCKSTEP_DOCS "/job-file.md"), job_reference())
       << "print it again with: lockstep schema --markdown > docs/job-file.md";
+  EXPECT_EQ(read_file(LOCKSTEP_DOCS "/transforms.md"), transform_reference())
+      << "print it again with: lockstep data transforms --markdown > docs/transforms.md";
+}
+
+// A transform that is made checks that all its settings are described, and no others.
+TEST(JobFiles, ExamplesOfTransformsCanBeMade) {
+  for (const TransformEntry* entry : transform_entries()) {
+    if (entry->example.empty()) continue;
+    const JobSpec spec = parse_job(
+        "model: {family: tabular}\n"
+        "data: {train: {format: csv, files: t, transforms: [" +
+            std::string(entry->example) +
+            "]}}\n"
+            "train: {steps: 1, global_batch: 1, microbatch: 1, lr: {base: 1}}\n",
+        "job.yaml", {});
+    ASSERT_EQ(spec.data.train.transforms.size(), 1U);
+    const TransformSpec& made = spec.data.train.transforms[0];
+    EXPECT_NE(make_transform({made.name, {made.settings.begin(), made.settings.end()}}), nullptr);
+  }
 }
 
 }  // namespace

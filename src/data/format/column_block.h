@@ -29,6 +29,9 @@ struct BlockField {
   std::string name;
   ValueType type = ValueType::kF32;
   int64_t width = 1;
+  // What the transform that makes it says about it:
+  int64_t ids = 0;      // its values number the rows of a table, all below this; 0: they do not
+  bool scaled = false;  // its values suit a model as they are
 
   bool operator==(const BlockField&) const = default;
 };

@@ -6,12 +6,10 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
-#include "base/thread_pool.h"
+#include "data/transform/chain.h"
 
 namespace lockstep {
 namespace {
-
-using Transforms = std::vector<std::shared_ptr<const Transform>>;
 
 // Decodes a range of records and applies the transforms, in the memory of this thread.
 ColumnBlock& transformed(const ShardSet& shards, const Transforms& transforms, BlockPlace place,
@@ -48,9 +46,11 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
       varies_(std::any_of(transforms_.begin(), transforms_.end(),
                           [](const auto& transform) { return transform->random(); })) {
   std::vector<BlockField> fields = shards_->fields();
+  size_t most_fields = fields.size();
   std::string text = "files 1\n" + shards_->fingerprint() + "\n";
   for (const auto& transform : transforms_) {
     fields = transform->output(fields);
+    most_fields = std::max(most_fields, fields.size());
     text += transform->text() + "\n" + transform->fitted();
   }
   for (const Column& column : options_.columns) index_of(fields, column.name);
@@ -60,7 +60,7 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
   const int64_t rows = block_ * layout_.row_bytes() + static_cast<int64_t>(sizeof(RowBlock));
   // Beside the rows: the fetched bytes, and columns of which none takes more than a view per value.
   const int64_t fetched = shards_->manifest().bytes() / size() * block_;
-  const int64_t decoded = block_ * static_cast<int64_t>(shards_->fields().size() * sizeof(std::string_view));
+  const int64_t decoded = block_ * static_cast<int64_t>(most_fields * sizeof(std::string_view));
   const int64_t loading = rows + fetched + decoded;
   if (loading > options_.budget)
     throw UserError(
@@ -129,41 +129,6 @@ void FileSource::fill_in_epochs(std::span<const int64_t> records, std::span<cons
   const auto spent =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start);
   counters_.add(InputStage::kAssemble, spent.count() - waited);
-}
-
-void fit_transform(const ShardSet& shards, const Transforms& before, Transform& transform, int64_t records,
-                   int threads, const RecordSet* only) {
-  std::unique_ptr<TransformFit> all = transform.begin_fit();
-  if (!all) return;
-  // Not the blocks of reading, which depend on how long records are: the same records give the same constants
-  // in every format.
-  constexpr int64_t kRecords = 512;
-  const int64_t blocks = (records + kRecords - 1) / kRecords;
-  // A stretch of blocks at a time, so that few fits wait to be merged.
-  const int64_t stretch = 16 * int64_t{threads};
-  ThreadPool pool(threads);
-  StageCounters counters;
-  for (int64_t begin = 0; begin < blocks; begin += stretch) {
-    const int64_t count = std::min(stretch, blocks - begin);
-    std::vector<std::unique_ptr<TransformFit>> fits(static_cast<size_t>(count));
-    pool.run(count, [&](int64_t task) {
-      thread_local BlockScratch scratch;
-      const int64_t first = (begin + task) * kRecords;
-      ColumnBlock& columns =
-          transformed(shards, before, {0, 0, first}, std::min(kRecords, records - first), scratch, counters);
-      if (only != nullptr) {
-        std::vector<uint8_t> marked(static_cast<size_t>(columns.records));
-        for (size_t r = 0; r < marked.size(); ++r)
-          marked[r] = only->contains(first + static_cast<int64_t>(r)) ? 1 : 0;
-        keep_records(marked, columns);
-      }
-      auto fit = transform.begin_fit();
-      fit->add(columns);
-      fits[static_cast<size_t>(task)] = std::move(fit);
-    });
-    for (const auto& fit : fits) all->merge(*fit);
-  }
-  transform.finish_fit(*all);
 }
 
 }  // namespace lockstep

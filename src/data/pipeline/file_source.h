@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "data/order/record_set.h"
 #include "data/pipeline/block_cache.h"
 #include "data/pipeline/shard_set.h"
 #include "data/source.h"
@@ -60,10 +59,5 @@ class FileSource : public Source {
   mutable StageCounters counters_;
   mutable std::unique_ptr<BlockCache> cache_;
 };
-
-// Fits a transform to records [0, records) of the shards, or those of them that are in `only`, after others
-// have been applied. The result is the same for any number of threads.
-void fit_transform(const ShardSet& shards, const std::vector<std::shared_ptr<const Transform>>& before,
-                   Transform& transform, int64_t records, int threads, const RecordSet* only = nullptr);
 
 }  // namespace lockstep

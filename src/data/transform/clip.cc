@@ -1,58 +1,57 @@
-#include "data/transform/clip.h"
-
+// clip: numbers below `low` become `low`, those above `high` become `high`. Missing ones stay missing.
 #include <algorithm>
 #include <limits>
 
 #include "base/error.h"
-#include "data/transform/settings.h"
+#include "data/transform/column_transform.h"
+#include "data/transform/column_values.h"
 
 namespace lockstep {
 namespace {
 
-class Clip : public Transform {
+class Clip : public ColumnTransform {
  public:
-  explicit Clip(const TransformOptions& options) {
-    TransformSettings settings(options);
-    columns_ = settings.list("columns");
-    low_ = settings.optional_number("low").value_or(low_);
-    high_ = settings.optional_number("high").value_or(high_);
+  explicit Clip(const TransformOptions& options) : Clip(TransformSettings(options)) {}
+
+ protected:
+  BlockField made(size_t, const BlockField& from) const override {
+    return {.name = {}, .type = ValueType::kF64, .scaled = from.scaled};
+  }
+
+  void make(size_t, const BlockColumn& from, ColumnBlock&, BlockColumn& to) const override {
+    std::vector<double> numbers;
+    numbers_of(from, numbers);
+    for (double& x : numbers) x = std::clamp(x, low_, high_);
+    to.values = std::move(numbers);
+    to.missing = from.missing;
+  }
+
+ private:
+  explicit Clip(TransformSettings settings)
+      : ColumnTransform(settings, 2, Wanted::kNumber),
+        low_(settings.optional_number("low").value_or(-std::numeric_limits<double>::infinity())),
+        high_(settings.optional_number("high").value_or(std::numeric_limits<double>::infinity())) {
     settings.finish();
     if (!(low_ <= high_)) throw UserError("transform clip: low {} is above high {}", low_, high_);
   }
 
-  std::string text() const override {
-    return fmt::format("clip [{}] {} {}", fmt::join(columns_, ","), low_, high_);
-  }
+  double low_, high_;
+};
 
-  std::vector<BlockField> output(const std::vector<BlockField>& input) const override {
-    for (const std::string& name : columns_)
-      if (input[index_of(input, name)].type == ValueType::kBytes)
-        throw UserError("transform clip: column '{}' holds text, not numbers", name);
-    return input;
-  }
-
-  void apply(const BlockPlace&, ColumnBlock& block) const override {
-    for (const std::string& name : columns_)
-      std::visit(
-          [this](auto& values) {
-            using T = typename std::decay_t<decltype(values)>::value_type;
-            if constexpr (!std::is_same_v<T, std::string_view>)
-              for (T& value : values)
-                value = static_cast<T>(std::clamp(static_cast<double>(value), low_, high_));
-          },
-          block.column(name).values);
-  }
-
- private:
-  std::vector<std::string> columns_;
-  double low_ = -std::numeric_limits<double>::infinity();
-  double high_ = std::numeric_limits<double>::infinity();
+constexpr TransformSetting kSettings[] = {
+    kColumnsSetting,
+    kAsSetting,
+    {"low", "the least number", "there is none"},
+    {"high", "the greatest number", "there is none"},
 };
 
 }  // namespace
 
-std::unique_ptr<Transform> make_clip(const TransformOptions& options) {
-  return std::make_unique<Clip>(options);
-}
+constinit const TransformEntry kClipTransform{
+    "clip", "Numbers below `low` become `low`, those above `high` become `high`. Missing ones stay missing.",
+    "{name: clip, columns: [amount], high: 5000}", kSettings,
+    [](const TransformOptions& options) -> std::unique_ptr<Transform> {
+      return std::make_unique<Clip>(options);
+    }};
 
 }  // namespace lockstep

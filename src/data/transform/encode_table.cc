@@ -1,48 +1,13 @@
 #include "data/transform/encode_table.h"
 
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/error.h"
+#include "data/transform/column_values.h"
 
 namespace lockstep {
 namespace {
-
-// A numeric column as f64, with NaN for what is missing.
-void numbers_of(const BlockColumn& column, std::vector<double>& out) {
-  std::visit(
-      [&](const auto& values) {
-        using T = typename std::decay_t<decltype(values)>::value_type;
-        if constexpr (std::is_same_v<T, std::string_view>)
-          throw UserError("column '{}' holds text; name it as categorical", column.name);
-        else
-          out.assign(values.begin(), values.end());
-      },
-      column.values);
-  for (size_t r = 0; r < column.missing.size(); ++r)
-    if (column.missing[r] != 0) out[r] = std::numeric_limits<double>::quiet_NaN();
-}
-
-// Numbers are looked up by their text, so that a column means the same in every format.
-template <typename Take>
-void for_each_text(const BlockColumn& column, size_t records, const Take& take) {
-  std::visit(
-      [&](const auto& values) {
-        using T = typename std::decay_t<decltype(values)>::value_type;
-        for (size_t r = 0; r < records; ++r) {
-          if (column.is_missing(r)) {
-            take(r, std::string_view());
-          } else if constexpr (std::is_same_v<T, std::string_view>) {
-            take(r, values[r]);
-          } else {
-            const std::string text = fmt::format("{}", values[r]);
-            take(r, std::string_view(text));
-          }
-        }
-      },
-      column.values);
-}
 
 class TableFit : public TransformFit {
  public:
@@ -96,11 +61,17 @@ void encode_labels(const CsvEncoding& encoding, const ColumnBlock& block, std::v
 
 }  // namespace
 
-std::vector<BlockField> EncodeTable::wanted() const {
+std::vector<BlockField> EncodeTable::reads() const {
   std::vector<BlockField> fields;
   for (const CsvNumeric& column : encoding_.numeric) fields.push_back({column.name, ValueType::kF64, 1});
   for (const std::string& name : encoding_.categorical) fields.push_back({name, ValueType::kBytes, 1});
   fields.push_back({encoding_.label, ValueType::kBytes, 1});
+  return fields;
+}
+
+std::vector<BlockField> EncodeTable::fit_reads() const {
+  std::vector<BlockField> fields = reads();
+  fields.resize(encoding_.numeric.size());
   return fields;
 }
 
@@ -113,12 +84,16 @@ std::vector<Column> EncodeTable::columns() const {
 }
 
 std::vector<BlockField> EncodeTable::output(const std::vector<BlockField>& input) const {
-  for (const BlockField& field : wanted()) {
+  for (const BlockField& field : reads()) {
     const BlockField& found = input[index_of(input, field.name)];
     if (found.width != 1) throw UserError("column '{}' holds several values in a record", field.name);
     if (field.type == ValueType::kF64 && found.type == ValueType::kBytes)
       throw UserError("column '{}' holds text; name it as categorical", field.name);
   }
+  return made_fields();
+}
+
+std::vector<BlockField> EncodeTable::made_fields() const {
   std::vector<BlockField> fields;
   for (const Column& column : columns())
     fields.push_back(
@@ -128,13 +103,17 @@ std::vector<BlockField> EncodeTable::output(const std::vector<BlockField>& input
 
 void EncodeTable::apply(const BlockPlace&, ColumnBlock& block) const {
   ColumnBlock encoded;
-  encoded.reset(output(block.fields()));
+  encoded.reset(made_fields());
   encoded.records = block.records;
   const size_t records = static_cast<size_t>(block.records);
   encode_dense(encoding_, block, encoded.columns[0].as<float>());
   for (size_t i = 0; i < encoding_.categorical.size(); ++i) {
     auto& buckets = encoded.columns[1 + i].as<int32_t>();
     buckets.resize(records);
+    if (encoding_.ids.contains(encoding_.categorical[i])) {
+      buckets = block.column(encoding_.categorical[i]).as<int32_t>();
+      continue;
+    }
     for_each_text(block.column(encoding_.categorical[i]), records, [&](size_t r, std::string_view text) {
       buckets[r] = category_bucket(text, encoding_.buckets);
     });

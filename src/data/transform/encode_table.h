@@ -18,6 +18,9 @@ class EncodeTable : public Transform {
       : options_(std::move(options)), encoding_(std::move(encoding)) {}
 
   std::string text() const override { return "table 1"; }
+  // Numeric columns as f64, the others as bytes.
+  std::vector<BlockField> reads() const override;
+  std::vector<BlockField> fit_reads() const override;  // the numeric ones
   std::vector<BlockField> output(const std::vector<BlockField>& input) const override;
   void apply(const BlockPlace& place, ColumnBlock& block) const override;
   std::unique_ptr<TransformFit> begin_fit() const override;
@@ -26,12 +29,12 @@ class EncodeTable : public Transform {
   void set_fitted(std::string_view text) override { take_constants(text, encoding_); }
 
   const CsvEncoding& encoding() const { return encoding_; }
-  // The columns to decode: numeric ones as f64, the others as bytes.
-  std::vector<BlockField> wanted() const;
   // As a source has them.
   std::vector<Column> columns() const;
 
  private:
+  std::vector<BlockField> made_fields() const;
+
   CsvOptions options_;
   CsvEncoding encoding_;
 };

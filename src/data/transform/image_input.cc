@@ -13,6 +13,7 @@
 #include "data/image/decode.h"
 #include "data/image/resize.h"
 #include "data/order/permutation.h"
+#include "data/transform/registry.h"
 #include "data/transform/settings.h"
 
 namespace lockstep {
@@ -76,23 +77,19 @@ class ImageInput : public Transform {
     TransformSettings settings(options);
     size_ = static_cast<int64_t>(settings.number("size"));
     if (size_ < 1 || size_ > 4096) throw UserError("transform image_input: size is {}; use 1 to 4096", size_);
-    if (options.settings.contains("classes")) {
-      for (const std::string& name : settings.list("classes"))
-        classes_.emplace(name, static_cast<int32_t>(classes_.size()));
-      labels_ = static_cast<int64_t>(classes_.size());
-    } else {
-      labels_ = static_cast<int64_t>(settings.number("labels"));
-    }
-    if (options.settings.contains("crop"))
-      augment_.random_crop = choice(settings, "crop", "center", "random");
-    if (options.settings.contains("flip")) augment_.flip = choice(settings, "flip", "no", "yes");
+    for (const std::string& name : settings.optional_list("classes"))
+      classes_.emplace(name, static_cast<int32_t>(classes_.size()));
+    labels_ = settings.whole("labels", 1, 2147483647, static_cast<int64_t>(classes_.size()));
+    if (labels_ == 0) throw UserError("transform image_input needs classes or labels, one of the two");
+    augment_.random_crop = settings.choice("crop", {"center", "random"}) == "random";
+    augment_.flip = settings.yes("flip");
     augment_.area = settings.optional_number("area").value_or(augment_.area);
     augment_.jitter = settings.optional_number("jitter").value_or(0);
     if (!(augment_.area > 0 && augment_.area <= 1 && augment_.jitter >= 0 && augment_.jitter < 1))
       throw UserError("transform image_input: area {} and jitter {}; use above 0 to 1, and 0 to below 1",
                       augment_.area, augment_.jitter);
-    three(settings, options, "mean", colors_.mean);
-    three(settings, options, "deviation", colors_.deviation);
+    three(settings, "mean", colors_.mean);
+    three(settings, "deviation", colors_.deviation);
     settings.finish();
   }
 
@@ -105,6 +102,9 @@ class ImageInput : public Transform {
   }
 
   bool random() const override { return augment_.random(); }
+  std::vector<BlockField> reads() const override {
+    return {{"image", ValueType::kBytes, 1}, {"class", ValueType::kBytes, 1}};
+  }
 
   std::vector<BlockField> output(const std::vector<BlockField>& input) const override {
     for (const char* name : {"image", "class"})
@@ -139,24 +139,11 @@ class ImageInput : public Transform {
   }
 
  private:
-  static bool choice(TransformSettings& settings, std::string_view key, std::string_view no,
-                     std::string_view yes) {
-    const std::string word = settings.word(key);
-    if (word != no && word != yes)
-      throw UserError("transform image_input: {} is '{}'; write {} or {}", key, word, no, yes);
-    return word == yes;
-  }
-
-  static void three(TransformSettings& settings, const TransformOptions& options, const std::string& key,
-                    std::array<double, 3>& values) {
-    if (!options.settings.contains(key)) return;
-    const std::vector<std::string>& words = settings.list(key);
-    for (size_t c = 0; c < 3; ++c) {
-      const char* begin = c < words.size() ? words[c].data() : nullptr;
-      const char* end = begin == nullptr ? nullptr : begin + words[c].size();
-      if (words.size() != 3 || std::from_chars(begin, end, values[c]).ptr != end || !std::isfinite(values[c]))
-        throw UserError("transform image_input: {} takes three numbers", key);
-    }
+  static void three(TransformSettings& settings, std::string_view key, std::array<double, 3>& values) {
+    const std::vector<double> given = settings.optional_numbers(key);
+    if (given.empty()) return;
+    if (given.size() != 3) throw UserError("transform image_input: {} takes three numbers", key);
+    std::copy(given.begin(), given.end(), values.begin());
   }
 
   int32_t label_of(std::string_view name, size_t row) const {
@@ -212,7 +199,23 @@ class ImageInput : public Transform {
   Normalisation colors_;
 };
 
+constexpr TransformSetting kSettings[] = {
+    {"size", "pixels a side", ""},
+    {"classes", "names in the order of their labels", "`labels`"},
+    {"labels", "how many classes there are, where they are numbers", "`classes`"},
+    {"crop", "`center` or `random`", "center"},
+    {"area", "least share of the image that a random crop covers", "0.08"},
+    {"flip", "`yes` or `no`", "no"},
+    {"jitter", "how far colours vary", "0"},
+    {"mean", "three numbers", "those of ImageNet"},
+    {"deviation", "three numbers", "those of ImageNet"},
+};
+
 }  // namespace
+
+constinit const TransformEntry kImageInputTransform{
+    "image_input", "Encoded images as the inputs of a network; data.images sets it.", "", kSettings,
+    make_image_input};
 
 std::unique_ptr<Transform> make_image_input(const TransformOptions& options) {
   return std::make_unique<ImageInput>(options);

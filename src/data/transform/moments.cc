@@ -13,6 +13,7 @@ Moments moments_of(std::span<const double> values) {
     ++m.count;
     sum += x;
     m.smallest = std::min(m.smallest, x);
+    m.largest = std::max(m.largest, x);
   }
   if (m.count == 0) return m;
   m.mean = sum / static_cast<double>(m.count);
@@ -40,6 +41,7 @@ void Moments::merge(const Moments& next) {
   mean += d * (b / n);
   count += next.count;
   smallest = std::min(smallest, next.smallest);
+  largest = std::max(largest, next.largest);
 }
 
 double Moments::deviation() const { return count == 0 ? 0 : std::sqrt(second / static_cast<double>(count)); }

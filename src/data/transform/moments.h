@@ -16,6 +16,7 @@ struct Moments {
   double second = 0;  // sum of (x - mean)^2
   double third = 0;   // sum of (x - mean)^3
   double smallest = std::numeric_limits<double>::infinity();
+  double largest = -std::numeric_limits<double>::infinity();
 
   double deviation() const;
   double skewness() const;  // 0 where all values are equal

@@ -1,5 +1,7 @@
-// Reads the settings of a transform, each once; what is left over was not meant for it.
+// Reads the settings of a transform. What is left over was not meant for it; and what is asked for must be
+// described in the registry, and the other way round, so that the reference is complete.
 #pragma once
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,11 +16,23 @@ class TransformSettings {
  public:
   explicit TransformSettings(const TransformOptions& options) : options_(options) {}
 
+  const std::string& transform() const { return options_.name; }
+  // All settings as written, for Transform::text(). The version changes when the same settings would mean
+  // something else.
+  std::string text(int version) const;
+
   // Throw UserError that names transform and setting where it is missing, not a number, or not one value.
   const std::vector<std::string>& list(std::string_view key);  // of at least one
+  std::vector<std::string> optional_list(std::string_view key);
   std::string word(std::string_view key);
+  std::optional<std::string> optional_word(std::string_view key);
   double number(std::string_view key);
   std::optional<double> optional_number(std::string_view key);
+  std::vector<double> optional_numbers(std::string_view key);
+  int64_t whole(std::string_view key, int64_t least, int64_t most, std::optional<int64_t> otherwise = {});
+  // One of these words; the first where it is left out.
+  std::string choice(std::string_view key, std::initializer_list<std::string_view> words);
+  bool yes(std::string_view key);  // yes or no, no where it is left out
   // Throws UserError for a setting that nobody asked for.
   void finish() const;
 

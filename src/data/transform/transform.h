@@ -59,6 +59,13 @@ class Transform {
 
   // One line with every setting: part of the data's fingerprint.
   virtual std::string text() const = 0;
+  // The columns it reads, in the types that it asks files for: kBytes or kF64. A column that one transform
+  // wants as a number and another as text comes as a number, and its text is then that of the number.
+  virtual std::vector<BlockField> reads() const { return {}; }
+  // Those of which its fit depends.
+  virtual std::vector<BlockField> fit_reads() const { return reads(); }
+  // The names of the columns that it makes or changes.
+  virtual std::vector<std::string> makes() const { return {}; }
   // True if what it does depends on seed and epoch; its blocks are then not kept for another epoch.
   virtual bool random() const { return false; }
   // The columns it makes of these. Throws UserError for a column that is not there or of the wrong type.
@@ -76,6 +83,5 @@ class Transform {
 
 // Throws UserError that names the transforms there are, or the setting that is wrong.
 std::unique_ptr<Transform> make_transform(const TransformOptions& options);
-std::vector<std::string_view> transform_names();
 
 }  // namespace lockstep

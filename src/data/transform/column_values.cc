@@ -1,0 +1,48 @@
+#include "data/transform/column_values.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/error.h"
+
+namespace lockstep {
+
+void numbers_of(const BlockColumn& column, std::vector<double>& out) {
+  std::visit(
+      [&](const auto& values) {
+        using T = typename std::decay_t<decltype(values)>::value_type;
+        if constexpr (std::is_same_v<T, std::string_view>)
+          throw UserError("column '{}' holds text, not numbers", column.name);
+        else
+          out.assign(values.begin(), values.end());
+      },
+      column.values);
+  for (size_t r = 0; r < column.missing.size(); ++r)
+    if (column.missing[r] != 0) out[r] = std::numeric_limits<double>::quiet_NaN();
+}
+
+void mark_missing(BlockColumn& column, size_t record, size_t records) {
+  if (column.missing.empty()) column.missing.resize(records);
+  column.missing[record] = 1;
+}
+
+namespace {
+
+template <typename Named>
+void put(std::vector<Named>& list, Named item) {
+  const auto same =
+      std::find_if(list.begin(), list.end(), [&](const Named& other) { return other.name == item.name; });
+  if (same == list.end())
+    list.push_back(std::move(item));
+  else
+    *same = std::move(item);
+}
+
+}  // namespace
+
+void put_field(std::vector<BlockField>& fields, BlockField field) { put(fields, std::move(field)); }
+
+void put_column(ColumnBlock& block, BlockColumn column) { put(block.columns, std::move(column)); }
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+// Columns as transforms read and write them, whatever type they were decoded in.
+#pragma once
+#include <fmt/format.h>
+
+#include <string_view>
+#include <vector>
+
+#include "data/csv_encoding.h"
+#include "data/format/column_block.h"
+
+namespace lockstep {
+
+// f64, with NaN for what is missing. Throws UserError for text.
+void numbers_of(const BlockColumn& column, std::vector<double>& out);
+
+// Calls take(record, text); the text of what is missing is empty. Numbers have the shortest text that reads
+// back as the same number, so that a column means the same in every format.
+template <typename Take>
+void for_each_text(const BlockColumn& column, size_t records, const Take& take) {
+  std::visit(
+      [&](const auto& values) {
+        using T = typename std::decay_t<decltype(values)>::value_type;
+        for (size_t r = 0; r < records; ++r) {
+          if (column.is_missing(r)) {
+            take(r, std::string_view());
+          } else if constexpr (std::is_same_v<T, std::string_view>) {
+            take(r, values[r]);
+          } else {
+            const std::string text = fmt::format("{}", values[r]);
+            take(r, std::string_view(text));
+          }
+        }
+      },
+      column.values);
+}
+
+// The same for categories: what means a missing value (NA, null, ...) has no text either.
+template <typename Take>
+void for_each_category(const BlockColumn& column, size_t records, const Take& take) {
+  for_each_text(column, records, [&](size_t r, std::string_view text) {
+    take(r, is_missing(text) ? std::string_view() : text);
+  });
+}
+
+// Marks a record, of that many, as missing.
+void mark_missing(BlockColumn& column, size_t record, size_t records);
+
+// Adds, or takes the place of the one that has its name.
+void put_field(std::vector<BlockField>& fields, BlockField field);
+void put_column(ColumnBlock& block, BlockColumn column);
+
+}  // namespace lockstep
