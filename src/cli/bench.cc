@@ -14,7 +14,7 @@ void add_bench_command(CLI::App& app) {
   command->require_subcommand(1);
   add_bench_step_command(*command);
   add_bench_allreduce_command(*command);
-  add_bench_input_command(*command);
+  add_bench_input_command(*command, "input");
   add_bench_order_command(*command);
 }
 

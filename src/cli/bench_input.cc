@@ -1,21 +1,20 @@
 #include "cli/bench_input.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
 #include <memory>
-#include <numeric>
 #include <thread>
 
 #include "cli/cli.h"
+#include "cli/input_figures.h"
+#include "cli/job_stream.h"
+#include "cli/processor_time.h"
 #include "job/files.h"
 #include "job/parse.h"
 #include "job/resolve.h"
-#include "run/job_data.h"
-#include "run/job_reading.h"
 
 namespace lockstep {
 namespace {
@@ -29,19 +28,12 @@ struct BenchInput {
   std::string file;
   std::vector<std::string> overrides;
   double seconds = 2;
+  FiguresOptions figures;
+  bool json = false;
   std::vector<double> step_ms = {1, 5, 50};
 };
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-double processor_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 struct Measured {
   double records_per_second = 0;
@@ -49,17 +41,9 @@ struct Measured {
 };
 
 // Reads batches for a while, with a step after each that keeps no processor busy.
-Measured read(const JobSpec& spec, const Data& data, int64_t batch, double step_seconds, double seconds) {
-  const ReadOrder order = job_read_order(spec, data);
-  BatchPlan plan;
-  plan.batches = int64_t{1} << 40;
-  plan.records = [&](int64_t number, std::vector<int64_t>& records, std::vector<int64_t>* epochs) {
-    records.resize(static_cast<size_t>(batch));
-    std::iota(records.begin(), records.end(), number * batch);
-    order.records_at(records, epochs);
-  };
-  const JobReading reading(spec);
-  BatchStream stream(*data.train, plan, reading.train());
+Measured read(const JobSpec& spec, const std::shared_ptr<const Data>& data, int64_t batch,
+              double step_seconds, double seconds) {
+  JobStream stream(spec, data, batch);
   const Clock::time_point start = Clock::now();
   int64_t batches = 0;
   for (; since(start) < seconds; ++batches) {
@@ -73,9 +57,13 @@ void run_bench_input(const BenchInput& bench) {
   const JobSpec spec = load_job(bench.file, bench.overrides);
   resolve(spec);
   require_files(spec);
+  if (bench.json) {
+    std::cout << input_figures(spec, bench.figures).dump() << "\n";
+    return;
+  }
   Clock::time_point start = Clock::now();
-  const Data data = open_job_data(spec);
-  std::cout << fmt::format("opened {} records in {:.0f} ms\n", data.train->size(), 1e3 * since(start));
+  const auto data = std::make_shared<const Data>(open_job_data(spec));
+  std::cout << fmt::format("opened {} records in {:.0f} ms\n", data->train->size(), 1e3 * since(start));
   const int64_t batch = spec.train.microbatch;
   const double processor = processor_seconds();
   start = Clock::now();
@@ -98,9 +86,9 @@ void run_bench_input(const BenchInput& bench) {
 
 }  // namespace
 
-void add_bench_input_command(CLI::App& bench) {
-  CLI::App* command = bench.add_subcommand(
-      "input", "how fast a job's records can be read, and how long steps of given lengths wait for them");
+void add_bench_input_command(CLI::App& parent, const std::string& name) {
+  CLI::App* command = parent.add_subcommand(
+      name, "how fast a job's records can be read, and how long steps of given lengths wait for them");
   auto options = std::make_shared<BenchInput>();
   command->add_option("job", options->file, "job file")->required();
   command
@@ -109,7 +97,15 @@ void add_bench_input_command(CLI::App& bench) {
       ->allow_extra_args(false);
   command->add_option("--seconds", options->seconds, "how long to measure each")->capture_default_str();
   command->add_option("--step-ms", options->step_ms, "lengths of emulated steps")->capture_default_str();
-  command->callback([options] { run_bench_input(*options); });
+  command->add_flag("--json", options->json, "one JSON line instead, without emulated steps");
+  command->add_option("--warm-up", options->figures.warm_up, "seconds before --seconds, for --json")
+      ->capture_default_str();
+  command->add_flag("--check", options->figures.check,
+                    "with --json: also sums over an epoch, and resuming in its middle");
+  command->callback([options] {
+    options->figures.seconds = options->seconds;
+    run_bench_input(*options);
+  });
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/bench_input.h"
 #include "cli/cli.h"
 #include "cli/data_convert.h"
 #include "cli/data_job.h"
@@ -49,6 +50,7 @@ void add_data_command(CLI::App& app) {
   add_data_verify(*command);
   add_data_shuffle_report(*command);
   add_data_transforms(*command);
+  add_bench_input_command(*command, "bench");
   CLI::App* synth =
       command->add_subcommand("synth", "write generated data, the same for a seed on every machine");
   synth->require_subcommand(1);

@@ -1,0 +1,311 @@
+"""How fast records become batches: Lockstep's input pipeline beside tf.data, PyTorch's DataLoader, Grain, WebDataset and
+Hugging Face datasets, on the same files, read again from the files in every epoch.
+
+The data is written once by bench/peers/input_data.py into build/bench-input and lies in the page cache. Everybody gives
+batches of the same size with the same tensors: for tables 39 normalised f32 values and a label. Before anything is compared,
+everybody reads one epoch whose sums must be those of the data, whatever the order. Then, in turns, each opens the data in an
+already started process (first batch), reads for a second to warm up, and is timed while it goes on reading.
+
+Loaders with processes of their own run with two, and once more inside one process, which costs them no copies: what counts is the
+better figure. Processor time is that of all processes and their children; memory is the sum of their proportional shares
+(PSS), at most, with libraries. Resuming starts from a state saved in the middle of an epoch, up to the first batch.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+
+from harness import LOCKSTEP, OURS, PEERS_PYTHON, RESULTS, ROOT, Bench, Metric, RunFailed
+
+DATA = ROOT / "build" / "bench-input"
+PEERS = ROOT / "bench" / "peers"
+SAMPLE_S = 0.1
+
+TABLE = {
+    "model": {"family": "tabular", "dim": 8, "rows": 1000, "bottom": [8], "top": [8]},
+    "train": {"steps": 1, "optimizer": {"name": "adamw"}, "lr": {"base": 1e-3}},
+}
+
+
+def table_job(memory):
+    return {**TABLE, "data": {"memory": memory}}
+
+
+# Memory for ours: too little to keep the data set, so that every epoch reads the files; enough for the order's open blocks.
+CASES = {
+    "csv": {
+        "title": "CSV, 40 columns",
+        "records": 1 << 19,
+        "batch": 1024,
+        "job": table_job(96 << 20),
+        "peers": ["tfdata", "torch 2", "torch 0", "datasets 2", "datasets 0"],
+    },
+    "jsonl": {
+        "title": "JSONL, 40 members",
+        "records": 1 << 18,
+        "batch": 1024,
+        "job": table_job(48 << 20),
+        "peers": ["torch 2", "torch 0", "datasets 2", "datasets 0", "grain 2", "grain 0"],
+    },
+    "tfrecord": {
+        "title": "TFRecord, Examples of 0.9 kB",
+        "records": 1 << 18,
+        "batch": 1024,
+        "job": table_job(48 << 20),
+        "peers": ["tfdata", "grain 2", "grain 0"],
+    },
+    "parquet": {
+        "title": "Parquet, 40 columns",
+        "records": 1 << 21,
+        "batch": 1024,
+        "job": table_job(384 << 20),
+        "peers": ["torch 2", "torch 0", "datasets 2", "datasets 0", "grain 2", "grain 0"],
+    },
+    "tokens": {
+        "title": "tokens, rows of 1024",
+        "records": 1 << 17,
+        "batch": 64,
+        "job": {
+            "model": {"family": "gpt", "layers": 1, "dim": 8, "heads": 1, "vocab": 50257, "seq": 1024},
+            "train": {"steps": 1, "optimizer": {"name": "adamw"}, "lr": {"base": 1e-3}},
+            "data": {"memory": 256 << 20},
+        },
+        "peers": ["tfdata", "torch 2", "torch 0", "grain 2", "grain 0"],
+    },
+    "jpeg": {
+        "title": "JPEGs in folders, 224 pixels",
+        "records": 1 << 12,
+        "batch": 64,
+        "job": {
+            "model": {"family": "resnet", "depth": 18, "width": 8, "image": 224, "classes": 8},
+            "train": {"steps": 1, "optimizer": {"name": "sgd"}, "lr": {"base": 0.1}},
+            "data": {"memory": 1 << 30, "images": {"crop": "center", "flip": False}},
+        },
+        "peers": ["tfdata", "torch 2", "torch 0", "webdataset 2", "webdataset 0", "grain 2", "grain 0"],
+    },
+}
+
+
+# ---- running one -----------------------------------------------------------------------------------------------------
+
+
+class PeakMemory:
+    """Watches the memory of a process and all below it, each page counted once."""
+
+    def __init__(self, process):
+        self.root, self.most = process.pid, 0
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self._watch)
+        self.thread.start()
+
+    def _watch(self):
+        while not self.done.wait(SAMPLE_S):
+            self.most = max(self.most, sum(map(self._share, self._tree(self.root))))
+
+    def _tree(self, process):
+        yield process
+        for children in pathlib.Path(f"/proc/{process}/task").glob("*/children"):
+            try:
+                below = children.read_text().split()
+            except OSError:
+                continue
+            for child in below:
+                yield from self._tree(int(child))
+
+    def _share(self, process):
+        try:
+            text = pathlib.Path(f"/proc/{process}/smaps_rollup").read_text()
+        except OSError:
+            return 0
+        return next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:")), 0)
+
+    def end(self):
+        self.done.set()
+        self.thread.join()
+        return self.most
+
+
+def run_watched(command, timeout=300):
+    """The JSON object that a command prints last, and the most memory it had."""
+    command = [str(part) for part in command]
+    shown = " ".join([pathlib.Path(command[0]).name, *command[1:]]).replace(f"{ROOT}/", "")
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    memory = PeakMemory(process)
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise RunFailed(f"{shown}: still running after {timeout} s")
+    finally:
+        peak = memory.end()
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    if process.returncode != 0 or not lines:
+        last = (errors.strip() or "no output").splitlines()[-1]
+        raise RunFailed(f"{shown}: exit code {process.returncode}: {last}")
+    return {**json.loads(lines[-1]), "memory": peak}
+
+
+class Case:
+    def __init__(self, name, args, folder):
+        self.name, self.args = name, args
+        self.what = CASES[name]
+        self.records = self.what["records"]
+        self.data = DATA / name
+        self.job = pathlib.Path(folder) / f"{name}.yaml"
+        self.versions = {}
+
+    def prepare(self):
+        """Writes the data and the job, and lets ours build its index."""
+        command = [PEERS_PYTHON, PEERS / "input_data.py", self.name, self.data, self.records]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"{self.name}: {done.stderr.strip().splitlines()[-1]}")
+        self.truth = json.loads((self.data / "truth.json").read_text())
+        job = json.loads(json.dumps(self.what["job"]))  # JSON is YAML
+        job["name"] = f"input-{self.name}"
+        job["train"] |= {"global_batch": self.what["batch"], "microbatch": self.what["batch"]}
+        job["data"]["train"] = self.source()
+        self.job.write_text(json.dumps(job))
+        done = subprocess.run([LOCKSTEP, "data", "index", self.job], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SystemExit(f"{self.name}: {done.stderr.strip()}")
+
+    def source(self):
+        if self.name == "jpeg":
+            return {"format": "images", "files": str(self.data / "images")}
+        files = {"format": self.name, "files": f"{self.data}/part-*"}
+        return files if self.name == "tokens" else {**files, "label": "label"}
+
+    def command(self, runner):
+        if runner == OURS:
+            return [LOCKSTEP, "data", "bench", self.job, "--json"]
+        program, _, workers = runner.partition(" ")
+        script = PEERS / f"input_{program}.py"
+        return [PEERS_PYTHON, script, self.name, self.data, "--batch", self.what["batch"], "--workers", workers or 0]
+
+    def measure(self, runner):
+        seconds = ["--warm-up", self.args.warm_up, "--seconds", self.args.seconds]
+        figures = run_watched([*self.command(runner), *seconds])
+        self.versions |= figures.get("versions", {})
+        if runner == OURS:
+            self.require_reading(figures["window"])
+        return figures
+
+    def require_reading(self, window):
+        """Ours keeps what fits into its memory; then it would not read files at all."""
+        wanted = window["records"] / self.records * self.truth["bytes"]
+        if window["bytes"] < 0.9 * wanted:
+            raise RunFailed(f"read {window['bytes']:.3g} bytes of files for records of {wanted:.3g}")
+
+    def check(self, runner):
+        """Reads an epoch and resumes in its middle; what differs from the data is a failure."""
+        figures = run_watched([*self.command(runner), "--warm-up", 0, "--seconds", 0, "--check"])
+        gate = figures["gate"]
+        if gate["records"] != self.records:
+            raise RunFailed(f"{gate['records']} records in an epoch of {self.records}")
+        for name, allowed in self.truth["columns"].items():
+            found = gate["columns"][name]
+            if not any(self.agree(found, sums) for sums in allowed):
+                raise RunFailed(f"the sums over column {name} are {found}, should be one of {allowed}")
+        return figures["resume"]
+
+    def agree(self, found, truth):
+        allowed = self.truth["tolerance"] * truth["squares"]
+        if abs(found["squares"] - truth["squares"]) > allowed:
+            return False
+        # The weights of a record's values are 1 to its width.
+        return abs(found["sum"] - truth["sum"]) <= allowed * (1 + truth["width"]) / 2
+
+
+# ---- comparing -------------------------------------------------------------------------------------------------------
+
+
+def metrics(case, resumes):
+    each = case.truth["bytes"] / case.records
+
+    def rate(figures):
+        return figures["window"]["records"] / figures["window"]["seconds"]
+
+    def of_resume(key):
+        return lambda figures: resumes.get(figures["runner"], {}).get(key)
+
+    return [
+        Metric("records per CPU-second", "1/s", "higher", lambda f: f["window"]["records"] / f["window"]["cpu_s"]),
+        Metric("CPU-seconds per million records", "s", "lower", lambda f: 1e6 * f["window"]["cpu_s"] / f["window"]["records"]),
+        Metric("records per second", "1/s", "higher", rate),
+        Metric("source bytes per second", "MB/s", "higher", lambda f: rate(f) * each / 1e6),
+        Metric("peak memory", "MiB", "lower", lambda f: f["memory"] / 2**20),
+        Metric("open to first batch", "ms", "lower", lambda f: f["first_batch_ms"]),
+        Metric("resume in mid-epoch to first batch", "ms", "lower", of_resume("ms")),
+        Metric("state of the input in a checkpoint", "bytes", "lower", of_resume("bytes")),
+    ]
+
+
+def measure(bench, case):
+    case.prepare()
+    runners, resumes, exact = {}, {}, {}
+    for runner in [OURS, *case.what["peers"]]:
+        print(f"  {case.name}: {runner}, checking an epoch", file=sys.stderr, flush=True)
+        try:
+            resume = case.check(runner)
+        except RunFailed as reason:
+            bench.failed.append((case.what["title"], runner, str(reason)))
+            continue
+        if resume:
+            resumes[runner] = resume
+            exact[runner] = resume["same"]
+        runners[runner] = lambda runner=runner: {**case.measure(runner), "runner": runner}
+    bench.measure(case.what["title"], runners, metrics(case, resumes), case.args.repeats)
+    bench.versions |= case.versions
+    bench.facts.setdefault("resumed_batch_is_the_same", {})[case.what["title"]] = exact
+    bench.facts.setdefault("bytes_per_record", {})[case.what["title"]] = case.truth["bytes"] / case.records
+
+
+def take_kept(bench, measured):
+    """Puts the cases that were not measured this time back in from the kept result."""
+    path = RESULTS / f"{bench.name}.json"
+    if not path.exists():
+        return
+    kept = json.loads(path.read_text())
+    titles = [CASES[name]["title"] for name in measured]
+    bench.cases = [one for one in kept["cases"] if one["case"] not in titles] + bench.cases
+    bench.failed = [
+        (one["case"], one["runner"], one["reason"]) for one in kept.get("failed", []) if one["case"] not in titles
+    ] + bench.failed
+    bench.versions = {**kept["machine"]["versions"], **bench.versions}
+    for name, facts in kept.get("facts", {}).items():
+        bench.facts[name] = {**facts, **bench.facts.get(name, {})}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", nargs="*", choices=list(CASES), default=list(CASES), help="only these; others keep their figures")
+    parser.add_argument("--only", nargs="*", help="only these peers; the result is printed, not kept")
+    parser.add_argument("--warm-up", type=float, default=1, help="seconds of reading before what is timed")
+    parser.add_argument("--seconds", type=float, default=3, help="that are timed in each turn")
+    parser.add_argument("--repeats", type=int, default=3, help="turns of each")
+    parser.add_argument("--quick", action="store_true", help="one short turn of each; printed, not kept")
+    args = parser.parse_args()
+    if args.quick:
+        args.warm_up, args.seconds, args.repeats = 0.3, 0.7, 1
+
+    bench = Bench("input")
+    with tempfile.TemporaryDirectory(prefix="input.") as folder:
+        for name in args.case:
+            case = Case(name, args, folder)
+            if args.only is not None:
+                case.what = {**case.what, "peers": args.only}
+            measure(bench, case)
+    keep = not args.quick and args.only is None
+    if keep:
+        take_kept(bench, args.case)
+    return bench.finish(keep=keep)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

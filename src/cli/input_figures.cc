@@ -1,0 +1,117 @@
+#include "cli/input_figures.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "cli/job_stream.h"
+#include "cli/processor_time.h"
+#include "run/run_state.h"
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using nlohmann::json;
+
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Two sums over the values of a column, in which every record counts the same wherever it comes. The place of
+// a value in its record is its weight, so that exchanged columns are seen; squares, because normalised values
+// add up to nothing.
+struct ColumnSums {
+  double sum = 0, squares = 0;
+
+  void add(const Batch& batch, size_t column, int64_t records) {
+    const Column& kind = batch.columns()[column];
+    const int64_t width = kind.shape.numel();
+    for (int64_t r = 0; r < records; ++r) {
+      double of_record = 0, squares_of_record = 0;  // apart, so that small numbers are not lost in large sums
+      for (int64_t e = 0; e < width; ++e) {
+        const double value = read_element(kind.dtype, batch.data(column), r * width + e);
+        of_record += static_cast<double>(e + 1) * value;
+        squares_of_record += value * value;
+      }
+      sum += of_record;
+      squares += squares_of_record;
+    }
+  }
+};
+
+bool same(const Batch& a, const Batch& b) {
+  for (size_t c = 0; c < a.columns().size(); ++c)
+    if (a.bytes(c) != b.bytes(c) || std::memcmp(a.data(c), b.data(c), static_cast<size_t>(a.bytes(c))) != 0)
+      return false;
+  return true;
+}
+
+// What a checkpoint holds to go on at this place: all that a run knows beside its tensors, and the identity
+// of the data.
+size_t state_bytes(int64_t step, const Source& source) {
+  RunState state;
+  state.step = step;
+  const json held = {{"state", to_json(state, step)}, {"data.train", source.fingerprint()}};
+  return held.dump().size();
+}
+
+json check(const JobSpec& spec) {
+  auto stream = std::make_unique<JobStream>(spec);
+  const int64_t records = stream->source().size(), each = spec.train.microbatch;
+  const int64_t batches = (records + each - 1) / each, middle = batches / 2;
+  std::vector<ColumnSums> sums(stream->source().columns().size());
+  std::optional<Batch> kept;
+  for (int64_t number = 0; number < batches; ++number) {
+    const Batch& batch = stream->get(number);
+    for (size_t c = 0; c < sums.size(); ++c) sums[c].add(batch, c, std::min(each, records - number * each));
+    if (number == middle) kept = batch;
+  }
+  json columns;
+  for (size_t c = 0; c < sums.size(); ++c)
+    columns[stream->source().columns()[c].name] = {{"sum", sums[c].sum}, {"squares", sums[c].squares}};
+  const size_t bytes = state_bytes(middle, stream->source());
+  stream.reset();
+
+  const Clock::time_point start = Clock::now();
+  JobStream resumed(spec);
+  const Batch& first = resumed.get(middle);
+  const double seconds = since(start);
+  return {{"gate", {{"records", records}, {"columns", columns}}},
+          {"resume", {{"ms", 1e3 * seconds}, {"bytes", bytes}, {"same", same(first, *kept)}}}};
+}
+
+}  // namespace
+
+json input_figures(const JobSpec& spec, const FiguresOptions& options) {
+  const int64_t each = spec.train.microbatch;
+  const Clock::time_point start = Clock::now();
+  JobStream stream(spec);
+  const double opened = since(start);
+  stream.get(0);
+  json figures = {{"records", stream.source().size()},
+                  {"batch", each},
+                  {"open_ms", 1e3 * opened},
+                  {"first_batch_ms", 1e3 * since(start)}};
+
+  int64_t number = 1;
+  const auto read_for = [&](double seconds) {
+    const Clock::time_point begin = Clock::now();
+    while (since(begin) < seconds) stream.get(number++);
+    return since(begin);
+  };
+  read_for(options.warm_up);
+  const int64_t first = number;
+  const double processor = processor_seconds();
+  const int64_t bytes = stream.report().stages.bytes;
+  const double seconds = read_for(options.seconds);
+  figures["window"] = {{"seconds", seconds},
+                       {"records", (number - first) * each},
+                       {"cpu_s", processor_seconds() - processor},
+                       {"bytes", stream.report().stages.bytes - bytes}};
+  figures["readers"] = stream.report().readers;
+  if (options.check) figures.update(check(spec));
+  return figures;
+}
+
+}  // namespace lockstep
