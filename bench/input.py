@@ -72,7 +72,7 @@ CASES = {
         "job": {
             "model": {"family": "gpt", "layers": 1, "dim": 8, "heads": 1, "vocab": 50257, "seq": 1024},
             "train": {"steps": 1, "optimizer": {"name": "adamw"}, "lr": {"base": 1e-3}},
-            "data": {"memory": 256 << 20},
+            "data": {},
         },
         "peers": ["tfdata", "torch 2", "torch 0", "grain 2", "grain 0"],
     },

@@ -95,12 +95,14 @@ json input_figures(const JobSpec& spec, const FiguresOptions& options) {
                   {"first_batch_ms", 1e3 * since(start)}};
 
   int64_t number = 1;
+  // Whole epochs: where blocks are mixed, an epoch's beginning reads more than its end.
+  const int64_t epoch = (stream.source().size() + each - 1) / each;
   const auto read_for = [&](double seconds) {
     const Clock::time_point begin = Clock::now();
-    while (since(begin) < seconds) stream.get(number++);
+    for (int64_t read = 0; since(begin) < seconds || read % epoch != 0; ++read) stream.get(number++);
     return since(begin);
   };
-  read_for(options.warm_up);
+  if (options.warm_up > 0) read_for(options.warm_up);
   const int64_t first = number;
   const double processor = processor_seconds();
   const int64_t bytes = stream.report().stages.bytes;

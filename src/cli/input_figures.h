@@ -10,7 +10,7 @@
 namespace lockstep {
 
 struct FiguresOptions {
-  double warm_up = 1;  // seconds of reading before the window
+  double warm_up = 1;  // seconds of reading before the window; both are made whole epochs
   double seconds = 3;  // of the window
   bool check = false;  // also the sums of an epoch, and resuming
 };
