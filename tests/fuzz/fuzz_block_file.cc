@@ -1,5 +1,4 @@
-// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
-//   fuzz_block_file -max_len=4096 NEW_CORPUS tests/fuzz/corpus/block_file
+// libFuzzer target: `./dev fuzz block_file`.
 #include <cstddef>
 #include <cstdint>
 

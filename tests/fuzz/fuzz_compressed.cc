@@ -1,5 +1,4 @@
-// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
-//   fuzz_compressed -max_len=4096 NEW_CORPUS tests/fuzz/corpus/compressed
+// libFuzzer target: `./dev fuzz compressed`.
 #include <cstddef>
 #include <cstdint>
 

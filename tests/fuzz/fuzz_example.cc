@@ -1,5 +1,4 @@
-// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
-//   fuzz_example -max_len=4096 NEW_CORPUS tests/fuzz/corpus/example
+// libFuzzer target: `./dev fuzz example`.
 #include <cstddef>
 #include <cstdint>
 

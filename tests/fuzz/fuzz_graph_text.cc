@@ -1,5 +1,4 @@
-// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
-//   fuzz_graph_text -dict=tests/fuzz/graph_text.dict -max_len=4096 NEW_CORPUS tests/fuzz/corpus/graph_text
+// libFuzzer target: `./dev fuzz graph_text`.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,4 @@
-// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
-//   fuzz_image -max_len=8192 NEW_CORPUS tests/fuzz/corpus/image
+// libFuzzer target: `./dev fuzz image`.
 #include <cstddef>
 #include <cstdint>
 

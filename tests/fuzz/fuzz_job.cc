@@ -1,5 +1,4 @@
-// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
-//   fuzz_job -dict=tests/fuzz/job.dict -max_len=4096 NEW_CORPUS tests/fuzz/corpus/job tests/job/bad
+// libFuzzer target: `./dev fuzz job`.
 #include <cstddef>
 #include <cstdint>
 

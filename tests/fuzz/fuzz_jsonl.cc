@@ -1,5 +1,4 @@
-// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
-//   fuzz_jsonl -max_len=4096 NEW_CORPUS tests/fuzz/corpus/jsonl
+// libFuzzer target: `./dev fuzz jsonl`.
 #include <cstddef>
 #include <cstdint>
 

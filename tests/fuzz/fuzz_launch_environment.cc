@@ -1,6 +1,4 @@
-// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
-//   fuzz_launch_environment -dict=tests/fuzz/launch_environment.dict -max_len=1024 NEW_CORPUS
-//     tests/fuzz/corpus/launch_environment
+// libFuzzer target: `./dev fuzz launch_environment`.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,4 @@
-// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
-//   fuzz_parquet -max_len=4096 NEW_CORPUS tests/fuzz/corpus/parquet
+// libFuzzer target: `./dev fuzz parquet`.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,4 @@
-// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
-//   fuzz_run_files -max_len=4096 NEW_CORPUS tests/fuzz/corpus/metrics tests/fuzz/corpus/summary
+// libFuzzer target: `./dev fuzz run_files`.
 #include <cstddef>
 #include <cstdint>
 

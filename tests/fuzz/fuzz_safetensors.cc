@@ -1,5 +1,4 @@
-// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
-//   fuzz_safetensors -dict=tests/fuzz/safetensors.dict -max_len=4096 NEW_CORPUS tests/fuzz/corpus/safetensors
+// libFuzzer target: `./dev fuzz safetensors`.
 #include <cstddef>
 #include <cstdint>
 

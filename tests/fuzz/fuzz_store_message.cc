@@ -1,5 +1,4 @@
-// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
-//   fuzz_store_message -max_len=512 NEW_CORPUS tests/fuzz/corpus/store_message
+// libFuzzer target: `./dev fuzz store_message`.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,4 @@
-// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
-//   fuzz_tar -max_len=8192 NEW_CORPUS tests/fuzz/corpus/tar
+// libFuzzer target: `./dev fuzz tar`.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,4 @@
-// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
-//   fuzz_tfrecord -max_len=4096 NEW_CORPUS tests/fuzz/corpus/tfrecord
+// libFuzzer target: `./dev fuzz tfrecord`.
 #include <cstddef>
 #include <cstdint>
 

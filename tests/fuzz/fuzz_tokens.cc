@@ -1,5 +1,4 @@
-// libFuzzer target: build with -DLOCKSTEP_FUZZ=ON and clang, then
-//   fuzz_tokens -max_len=8192 NEW_CORPUS tests/fuzz/corpus/tokens
+// libFuzzer target: `./dev fuzz tokens`.
 #include <cstddef>
 #include <cstdint>
 

@@ -15,6 +15,7 @@
 #include "fuzz/record_formats.h"
 #include "fuzz/run_files.h"
 #include "fuzz/safetensors.h"
+#include "fuzz/shard_index.h"
 #include "fuzz/store_message.h"
 #include "fuzz/tar.h"
 #include "fuzz/tokens.h"
@@ -39,12 +40,14 @@ void replay(const std::string& corpus, Check check) {
 }
 
 TEST(FuzzCorpus, EveryTextIsATableOrAUserError) { replay("csv", check_csv_table); }
+TEST(FuzzCorpus, EveryTextIsCsvOrAUserError) { replay("csv", check_csv); }
 TEST(FuzzCorpus, EveryTextIsJsonLinesOrAUserError) { replay("jsonl", check_jsonl); }
 TEST(FuzzCorpus, EveryMessageIsAnExampleOrAUserError) { replay("example", check_example); }
 TEST(FuzzCorpus, EveryFileIsTfrecordsOrAUserError) { replay("tfrecord", check_tfrecord); }
 TEST(FuzzCorpus, EveryFileIsDecompressedOrAUserError) { replay("compressed", check_compressed); }
 TEST(FuzzCorpus, EveryFileIsBlocksOrAUserError) { replay("block_file", check_block_file); }
 TEST(FuzzCorpus, EveryFileIsParquetOrAUserError) { replay("parquet", check_parquet); }
+TEST(FuzzCorpus, EveryFileIsAnIndexOrAUserError) { replay("shard_index", check_shard_index); }
 TEST(FuzzCorpus, EveryTextIsAGraphOrAUserError) { replay("graph_text", check_graph_text); }
 TEST(FuzzCorpus, EveryTextIsAJobOrAUserError) { replay("job", check_job); }
 TEST(FuzzCorpus, EveryTextIsMetricsOrAUserError) { replay("metrics", check_metrics); }

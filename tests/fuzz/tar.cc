@@ -4,14 +4,12 @@
 #include "data/format/tar_format.h"
 #include "data/image/decode.h"
 #include "data/pipeline/shard_set.h"
+#include "fuzz/repair.h"
 
 namespace lockstep::testing {
+namespace {
 
-bool check_tar(std::string_view bytes) {
-  if (bytes.empty()) return false;
-  FormatOptions options;
-  if ((bytes[0] & 1) != 0) options.bad = BadRecords::kSkip;
-  const std::string archive(bytes.substr(1));
+bool check(const FormatOptions& options, const std::string& archive) {
   std::vector<std::unique_ptr<ByteSource>> shards;
   shards.push_back(open_text("t.tar", archive));
   try {
@@ -30,6 +28,17 @@ bool check_tar(std::string_view bytes) {
     return false;
   }
   return true;
+}
+
+}  // namespace
+
+bool check_tar(std::string_view bytes) {
+  if (bytes.empty()) return false;
+  FormatOptions options;
+  if ((bytes[0] & 1) != 0) options.bad = BadRecords::kSkip;
+  if (check(options, std::string(bytes.substr(1)))) return true;
+  check(options, repaired_tar(bytes.substr(1)));
+  return false;
 }
 
 }  // namespace lockstep::testing

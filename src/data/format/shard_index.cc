@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "base/error.h"
 #include "base/sha256.h"
@@ -68,6 +69,24 @@ class Reader {
   std::string_view left_;
 };
 
+// What the arithmetic on an index relies on: an index that a defect or another program wrote must be refused
+// here, not read beyond an array there.
+bool is_consistent(const ShardIndex& index) {
+  if (index.records < 0 || index.granule < 0 || index.offsets.empty()) return false;
+  const auto most = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  if (std::any_of(index.offsets.begin(), index.offsets.end(), [&](uint64_t at) { return at > most; }))
+    return false;
+  if (!std::is_sorted(index.bad.begin(), index.bad.end(),
+                      [](const BadRecord& a, const BadRecord& b) { return a.offset < b.offset; }))
+    return false;
+  // Row groups, which are given, may lie in any order.
+  if (index.granule > 0)
+    return index.firsts.empty() && std::is_sorted(index.offsets.begin(), index.offsets.end()) &&
+           index.granules() == index.records / index.granule + (index.records % index.granule != 0 ? 1 : 0);
+  return index.firsts.size() == index.offsets.size() && index.firsts.front() == 0 &&
+         index.firsts.back() == index.records && std::is_sorted(index.firsts.begin(), index.firsts.end());
+}
+
 }  // namespace
 
 int64_t ShardIndex::granule_of(int64_t record) const {
@@ -93,6 +112,14 @@ GranuleSpan span_of(const ShardIndex& index, int64_t first, int64_t count) {
   const auto offset = static_cast<int64_t>(index.offsets[static_cast<size_t>(begin)]);
   return {offset, static_cast<int64_t>(index.offsets[static_cast<size_t>(end)]) - offset,
           index.first_of(begin)};
+}
+
+int64_t records_together(const ShardIndex& index, int64_t first, int64_t count) {
+  if (index.granule > 0) return count;
+  const auto end = static_cast<size_t>(index.granule_of(first + count - 1));
+  for (auto g = static_cast<size_t>(index.granule_of(first)) + 1; g < end; ++g)
+    if (index.firsts[g] == index.firsts[g + 1]) return index.firsts[g] - first;
+  return count;
 }
 
 int64_t granule_for(int64_t bytes, int64_t records) {
@@ -141,7 +168,7 @@ ShardIndex parse_index(std::string_view bytes) {
   }
   index.extra = reader.text();
   index.content = reader.text();
-  if (!reader.done() || index.offsets.empty()) throw UserError("the index is damaged");
+  if (!reader.done() || !is_consistent(index)) throw UserError("the index is damaged");
   return index;
 }
 

@@ -4,6 +4,7 @@
 // Records are found by granules: runs of `granule` consecutive records of which the first byte is known, a
 // few kB each, so that an index is a small part of its shard and a block of any size and place can be read
 // with little waste. Formats whose granules are given (row groups, pages) say in `firsts` where each begins.
+// A granule without records is a stretch that is left out.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -47,6 +48,9 @@ struct GranuleSpan {
   int64_t first = 0;
 };
 GranuleSpan span_of(const ShardIndex& index, int64_t first, int64_t count);
+// How many of the records [first, first + count) come before a stretch that is left out, at least one: what
+// can be read at once.
+int64_t records_together(const ShardIndex& index, int64_t first, int64_t count);
 
 // The granule for records of this many bytes on average: a power of two, about 4 kB.
 int64_t granule_for(int64_t bytes, int64_t records);
