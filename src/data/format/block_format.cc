@@ -199,7 +199,9 @@ class BlockFormat : public Format {
       try {
         decoder.decode(fetched, every.first_of(b), block.records, decoded);
       } catch (const UserError& error) {
-        bad.push_back({block.offset, error.what(), block.records});
+        std::string_view problem = error.what();
+        if (problem.starts_with(shard.name() + " ")) problem.remove_prefix(shard.name().size() + 1);
+        bad.push_back({block.offset, std::string(problem), block.records});
       }
       progress(block.end() - block.offset);
     }

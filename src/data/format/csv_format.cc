@@ -263,6 +263,7 @@ class CsvFormat : public Format {
       if (!skip)
         throw UserError("{}:{}: {} (byte {})", shard.name(), line_number(shard, offset), problem, offset);
       bad.push_back({offset, problem});
+      granules.leave_out(offset);
     };
     const auto whole_lines = [&](std::string_view text, bool last) {
       scan_csv(text, separator_, last, scan);

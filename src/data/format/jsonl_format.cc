@@ -133,6 +133,7 @@ class JsonlFormat : public Format {
       if (!skip)
         throw UserError("{}:{}: {} (byte {})", shard.name(), line_number(shard, offset), problem, offset);
       bad.push_back({offset, problem});
+      granules.leave_out(offset);
     };
     const auto record = [&](int64_t offset, std::string_view line, const char* known) {
       std::optional<std::string> problem;

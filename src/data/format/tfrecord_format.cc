@@ -216,6 +216,7 @@ class TfrecordFormat : public Format {
     const auto refuse = [&](int64_t offset, const std::string& problem) {
       if (!skip) throw UserError("{} at byte {}: {}", shard.name(), offset, problem);
       bad.push_back({offset, problem});
+      granules.leave_out(offset);
     };
     TfrecordScan(shard, longest_)
         .run(

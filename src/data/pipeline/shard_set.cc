@@ -85,7 +85,9 @@ template <typename Part>
 void ShardSet::for_each_shard(int64_t first, int64_t count, const Part& part) const {
   while (count > 0) {
     const Manifest::Place place = manifest_->locate(first);
-    const int64_t here = std::min(count, manifest_->shards()[place.shard].records - place.record);
+    const int64_t here =
+        records_together(indexes_[place.shard], place.record,
+                         std::min(count, manifest_->shards()[place.shard].records - place.record));
     part(place.shard, place.record, here);
     first += here;
     count -= here;

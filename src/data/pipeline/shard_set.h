@@ -56,7 +56,7 @@ class ShardSet {
  private:
   void index_shards(const ShardSetOptions& options);
   void check_bad(const ShardSetOptions& options) const;
-  // Calls part(shard, first, count) for the part of the range in each shard.
+  // Calls part(shard, first, count) for the parts of the range that lie together in a shard.
   template <typename Part>
   void for_each_shard(int64_t first, int64_t count, const Part& part) const;
 
