@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/csv_encoding.h"
 #include "data/files.h"
+#include "data/format/compressed_source.h"
 #include "data/format/csv_record.h"
 #include "data/pipeline/shard_set.h"
 
@@ -22,7 +23,7 @@ std::string format_of(const std::string& path) {
   constexpr auto kTables = std::to_array<std::string_view>({"csv", "jsonl", "tfrecord", "block", "parquet"});
   for (const std::string_view name : kTables) {
     const std::string_view suffix = make_format(name, {})->suffix();
-    if (!suffix.empty() && path.ends_with(suffix)) return std::string(name);
+    if (!suffix.empty() && without_compression(path).ends_with(suffix)) return std::string(name);
   }
   throw UserError("{}: the ending does not say which format it is; name it with --from", path);
 }
@@ -47,10 +48,11 @@ ValueType type_in(const std::vector<std::string_view>& values) {
   return whole ? ValueType::kI64 : number ? ValueType::kF64 : ValueType::kBytes;
 }
 
-// The columns to decode; none, where the format knows them itself.
+// The columns to decode; none, where the format knows them itself. A text may be a number in CSV, which has
+// nothing else, and in TFRecord, which has no doubles.
 std::vector<BlockField> typed_columns(const ConvertOptions& options, const std::string& format,
                                       const std::string& path) {
-  if (format != "csv") return {};
+  if (format != "csv" && format != "tfrecord") return {};
   const ShardSet set = open_shards(format, path, {});
   BlockScratch scratch;
   StageCounters counters;
@@ -59,7 +61,8 @@ std::vector<BlockField> typed_columns(const ConvertOptions& options, const std::
   for (size_t c = 0; c < fields.size(); ++c) {
     const bool text =
         std::find(options.text.begin(), options.text.end(), fields[c].name) != options.text.end();
-    fields[c].type = text ? ValueType::kBytes : type_in(scratch.block.columns[c].as<std::string_view>());
+    if (fields[c].type == ValueType::kBytes && fields[c].width == 1 && !text)
+      fields[c].type = type_in(scratch.block.columns[c].as<std::string_view>());
   }
   return fields;
 }
@@ -101,7 +104,8 @@ ConvertReport convert_files(const ConvertOptions& options) {
   if (failure) throw UserError("cannot make the folder {}: {}", options.folder, failure.message());
   std::vector<std::string> outs;
   for (const std::string& path : paths) {
-    outs.push_back((fs::path(options.folder) / (fs::path(path).stem().string() + "." + options.to)).string());
+    const std::string stem = fs::path(without_compression(path)).stem().string();
+    outs.push_back((fs::path(options.folder) / (stem + "." + options.to)).string());
     if (fs::exists(outs.back()) || std::count(outs.begin(), outs.end(), outs.back()) > 1)
       throw UserError("{} would be written over; choose another folder", outs.back());
   }

@@ -25,9 +25,9 @@ struct ConvertReport {
   std::vector<std::string> files;
 };
 
-// Columns of CSV files become whole numbers or numbers where the first records of the first shard hold
-// nothing else. Throws UserError for a file that is in the way, and for a later value that does not fit, by
-// file and line.
+// Text columns of CSV and TFRecord files become whole numbers or numbers where the first records of the first
+// shard hold nothing else. Throws UserError for a file that is in the way, and for a later value that does
+// not fit, by file and line.
 ConvertReport convert_files(const ConvertOptions& options);
 
 }  // namespace lockstep

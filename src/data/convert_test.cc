@@ -38,6 +38,34 @@ TEST(Convert, CsvToBlockAndOnToParquet) {
   }
 }
 
+ConvertReport convert(const std::string& from, const std::string& to, const std::string& folder) {
+  ConvertOptions options;
+  options.files = {from};
+  options.to = to;
+  options.folder = folder;
+  options.text = {"code"};
+  return convert_files(options);
+}
+
+TEST(Convert, RecordsAreTheSameByAnyWay) {
+  const TestFolder folder;
+  std::string table = kTable;
+  for (int i = 0; i < 5000; ++i)
+    table += fmt::format("{},{},\"line {}\n\"\"é\"\"\",{:03}\n", i * 100003,
+                         i % 7 == 0 ? "" : fmt::format("{}", i / 7.0), i, i % 1000);
+  folder.write("t.csv", table);
+  const auto records_of = [](const ConvertReport& report) {
+    const ShardSet set(make_format("block", {}), report.files, {});
+    return printed(set, 0, set.manifest().records());
+  };
+  const std::string expected = records_of(convert(folder.path("t.csv"), "block", folder.path("direct")));
+  for (const std::string way : {"csv", "jsonl", "tfrecord", "parquet"}) {
+    const ConvertReport there = convert(folder.path("t.csv"), way, folder.path(way));
+    EXPECT_EQ(there.records, 5003);
+    EXPECT_EQ(records_of(convert(there.files[0], "block", folder.path("from-" + way))), expected) << way;
+  }
+}
+
 TEST(Convert, AFailureLeavesNothingBehind) {
   const TestFolder folder;
   folder.write("t.csv", kTable);

@@ -10,7 +10,10 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "data/format/block_writer.h"
+#include "data/format/csv_writer.h"
+#include "data/format/jsonl_writer.h"
 #include "data/format/parquet_writer.h"
+#include "data/format/tfrecord_writer.h"
 
 namespace lockstep {
 namespace {
@@ -23,8 +26,8 @@ struct Entry {
 
 // A writer is added by its line here.
 constexpr Entry kWriters[] = {
-    {"block", make_block_writer},
-    {"parquet", make_parquet_writer},
+    {"block", make_block_writer}, {"parquet", make_parquet_writer},   {"csv", make_csv_writer},
+    {"jsonl", make_jsonl_writer}, {"tfrecord", make_tfrecord_writer},
 };
 
 }  // namespace

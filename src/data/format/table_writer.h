@@ -26,6 +26,18 @@ class TableWriter {
   virtual void finish(std::string& out) = 0;
 };
 
+// Where the values of a record lie among those of its column.
+struct ValueRange {
+  size_t begin = 0, end = 0;
+};
+inline ValueRange values_of(const BlockColumn& column, size_t record) {
+  if (column.width == kVarying)
+    return {record == 0 ? 0 : static_cast<size_t>(column.ends[record - 1]),
+            static_cast<size_t>(column.ends[record])};
+  const auto width = static_cast<size_t>(column.width);
+  return {record * width, (record + 1) * width};
+}
+
 // A file that is written from front to back under a temporary name, and appears under its own when it is
 // finished.
 class PartialFile {
