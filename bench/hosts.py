@@ -24,7 +24,7 @@ RING = ["--mca", "coll_tuned_use_dynamic_rules", 1, "--mca", "coll_tuned_allredu
 MODEL = {"family": "gpt", "layers": 6, "dim": 256, "heads": 4, "vocab": 256, "seq": 128, "dropout": 0.0}
 # Samples of a microbatch in the overlap case. The hosts share this machine's cores with the work of the network itself
 # (13 % of a step with 4 samples on two cores, without any waiting): more samples make that a smaller part.
-BATCH = 16
+BATCH = 32
 
 
 def ours(hosts, links, seconds):

@@ -105,8 +105,9 @@ class BlockDecoder : public ShardDecoder {
       thread_local std::string scratch;
       std::shared_ptr<std::string> kept = text ? std::make_shared<std::string>() : nullptr;
       std::string& out = text ? *kept : scratch;
-      out.resize(chunk.raw);
-      if (!decompress(chunk.compression, stored, out))
+      const bool may = may_unpack_to(chunk.compression, stored, chunk.raw);
+      if (may) out.resize(chunk.raw);
+      if (!may || !decompress(chunk.compression, stored, out))
         refuse(fmt::format("column '{}' does not unpack to the {} bytes that the footer claims", name,
                            chunk.raw));
       raw = out;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 
@@ -17,6 +18,9 @@ namespace {
 
 constexpr int kGzipWindow = 15 + 16;  // 32 kB, with a gzip header
 constexpr size_t kMostBytes = std::numeric_limits<int>::max() / 2;
+// What a byte can become at most: a copy of 255 bytes in lz4, of 258 in two bits in deflate.
+constexpr size_t kMostOfLz4 = 255;
+constexpr size_t kMostOfDeflate = 1032;
 
 using ZstdReader = std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)>;
 using ZstdWriter = std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)>;
@@ -27,10 +31,10 @@ bool unzstd(std::string_view stored, std::span<char> out) {
          out.size();
 }
 
-bool unsnappy(std::string_view stored, std::span<char> out) {
+std::optional<size_t> snappy_size(std::string_view stored) {
   size_t size = 0;
-  return snappy::GetUncompressedLength(stored.data(), stored.size(), &size) && size == out.size() &&
-         snappy::RawUncompress(stored.data(), stored.size(), out.data());
+  if (!snappy::GetUncompressedLength(stored.data(), stored.size(), &size)) return {};
+  return size;
 }
 
 bool unlz4(std::string_view stored, std::span<char> out) {
@@ -102,14 +106,29 @@ std::string_view name_of(Codec compression) {
   return kNames[static_cast<size_t>(compression)];
 }
 
+bool may_unpack_to(Codec compression, std::string_view stored, size_t bytes) {
+  if (stored.size() > kMostBytes || bytes > kMostBytes) return false;
+  switch (compression) {
+    case Codec::kNone: return stored.size() == bytes;
+    case Codec::kSnappy: return snappy_size(stored) == bytes;
+    case Codec::kGzip: return bytes <= stored.size() * kMostOfDeflate;
+    case Codec::kZstd: {
+      const unsigned long long size = ZSTD_getFrameContentSize(stored.data(), stored.size());
+      // Several frames may follow each other, and not all say how much they hold.
+      return size != ZSTD_CONTENTSIZE_ERROR && (size == ZSTD_CONTENTSIZE_UNKNOWN || size <= bytes);
+    }
+    case Codec::kLz4: return bytes <= stored.size() * kMostOfLz4;
+  }
+  return false;
+}
+
 bool decompress(Codec compression, std::string_view stored, std::span<char> out) {
-  if (stored.size() > kMostBytes || out.size() > kMostBytes) return false;
+  if (!may_unpack_to(compression, stored, out.size())) return false;
   switch (compression) {
     case Codec::kNone:
-      if (stored.size() != out.size()) return false;
       if (!stored.empty()) std::memcpy(out.data(), stored.data(), stored.size());
       return true;
-    case Codec::kSnappy: return unsnappy(stored, out);
+    case Codec::kSnappy: return snappy::RawUncompress(stored.data(), stored.size(), out.data());
     case Codec::kGzip: return gunzip(stored, out);
     case Codec::kZstd: return unzstd(stored, out);
     case Codec::kLz4: return unlz4(stored, out);
