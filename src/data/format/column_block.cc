@@ -23,11 +23,10 @@ ColumnValues empty_values(ValueType type) {
 
 template <typename Named>
 size_t find_name(const std::vector<Named>& columns, std::string_view name) {
-  std::vector<std::string_view> known;
-  for (size_t i = 0; i < columns.size(); ++i) {
+  for (size_t i = 0; i < columns.size(); ++i)
     if (columns[i].name == name) return i;
-    known.push_back(columns[i].name);
-  }
+  std::vector<std::string_view> known;
+  for (const Named& column : columns) known.push_back(column.name);
   throw UserError("the data has no column '{}'; {}", name, suggestion(name, known));
 }
 
