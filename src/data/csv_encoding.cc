@@ -95,8 +95,9 @@ void take_constants(std::string_view text, CsvEncoding& encoding) {
 }
 
 bool is_missing(std::string_view field) {
-  return field.empty() || field == "NA" || field == "NaN" || field == "nan" || field == "null" ||
-         field == "NULL";
+  if (field.empty()) return true;
+  if (field[0] != 'N' && field[0] != 'n') return false;
+  return field == "NA" || field == "NaN" || field == "nan" || field == "null" || field == "NULL";
 }
 
 std::optional<double> parse_number(std::string_view field) {
@@ -111,6 +112,8 @@ std::optional<double> parse_number(std::string_view field) {
 }
 
 std::optional<float> parse_label(std::string_view field) {
+  if (field == "0") return 0.0f;
+  if (field == "1") return 1.0f;
   if (field == "true" || field == "True" || field == "TRUE") return 1.0f;
   if (field == "false" || field == "False" || field == "FALSE") return 0.0f;
   const auto number = parse_number(field);
@@ -239,6 +242,21 @@ float encode_number(const CsvNumeric& column, double value) {
   if (column.log1p) value = value < 0 ? -portable_log1p(-value) : portable_log1p(value);
   return static_cast<float>(
       std::clamp((value - column.mean) / column.deviation, -kNumericClip, kNumericClip));
+}
+
+void encode_numbers(const CsvNumeric& column, std::span<const double> values, std::span<float> out) {
+  if (column.log1p) {
+    for (size_t i = 0; i < values.size(); ++i) out[i] = encode_number(column, values[i]);
+    return;
+  }
+  // The same arithmetic without branches, several at a time.
+  const double mean = column.mean, deviation = column.deviation, fill = column.fill;
+  for (size_t i = 0; i < values.size(); ++i) {
+    double x = (values[i] - mean) / deviation;
+    x = -kNumericClip > x ? -kNumericClip : x;
+    x = kNumericClip < x ? kNumericClip : x;
+    out[i] = static_cast<float>(std::isnan(values[i]) ? fill : x);
+  }
 }
 
 }  // namespace lockstep

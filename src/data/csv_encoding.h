@@ -92,5 +92,6 @@ NumericSummary summarise(std::span<const double> values);  // NaN is missing
 // Fits a numeric column to the training values.
 void fit_numeric(const CsvOptions& options, const NumericSummary& summary, CsvNumeric& column);
 float encode_number(const CsvNumeric& column, double value);
+void encode_numbers(const CsvNumeric& column, std::span<const double> values, std::span<float> out);
 
 }  // namespace lockstep

@@ -82,6 +82,19 @@ TEST(Csv, SkewedColumnsTakeLog1p) {
   EXPECT_EQ(read(source_of(text, options), {50}).values<float>(0)[0], kNumericClip);
 }
 
+TEST(Csv, ManyNumbersAreEncodedAsEachAlone) {
+  const std::vector<double> values{0, -0.0, 1.5, -7, 1e30, -1e30, std::nan(""), 3.25, 12, 1e-9, 1000};
+  for (const bool log1p : {false, true}) {
+    const CsvNumeric column{.name = "x", .log1p = log1p, .mean = 2.5, .deviation = 1.25, .fill = 0.75};
+    std::vector<float> together(values.size());
+    encode_numbers(column, values, together);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const float alone = encode_number(column, values[i]);
+      EXPECT_EQ(std::memcmp(&together[i], &alone, sizeof alone), 0) << values[i];
+    }
+  }
+}
+
 TEST(Csv, RolesAreInferred) {
   std::string text = "id,amount,kind,empty,y\n";
   for (int i = 0; i < 300; ++i) text += fmt::format("t{},{}.5,k{},,{}\n", i, i, i % 3, i % 2);

@@ -31,20 +31,28 @@ class TableFit : public TransformFit {
   std::vector<NumericSummary> summaries_;
 };
 
+// Without other transforms, columns lie in the order in which they are read.
+const BlockColumn& column_near(const ColumnBlock& block, size_t place, const std::string& name) {
+  return place < block.columns.size() && block.columns[place].name == name ? block.columns[place]
+                                                                           : block.column(name);
+}
+
 void encode_dense(const CsvEncoding& encoding, const ColumnBlock& block, std::vector<float>& dense) {
   const size_t width = static_cast<size_t>(encoding.dense());
   const size_t records = static_cast<size_t>(block.records);
   dense.resize(records * width);
   size_t flag = encoding.numeric.size();
-  std::vector<double> numbers;
+  thread_local std::vector<double> numbers;
+  thread_local std::vector<float> encoded;
+  encoded.resize(records);
   for (size_t i = 0; i < encoding.numeric.size(); ++i) {
     const CsvNumeric& column = encoding.numeric[i];
-    numbers_of(block.column(column.name), numbers);
-    for (size_t r = 0; r < records; ++r) {
-      dense[r * width + i] = encode_number(column, numbers[r]);
-      if (column.missing_flag) dense[r * width + flag] = std::isnan(numbers[r]) ? 1.0f : 0.0f;
-    }
-    flag += column.missing_flag;
+    numbers_of(column_near(block, i, column.name), numbers);
+    encode_numbers(column, numbers, encoded);
+    for (size_t r = 0; r < records; ++r) dense[r * width + i] = encoded[r];
+    if (!column.missing_flag) continue;
+    for (size_t r = 0; r < records; ++r) dense[r * width + flag] = std::isnan(numbers[r]) ? 1.0f : 0.0f;
+    ++flag;
   }
 }
 
