@@ -1,13 +1,16 @@
-// bce_with_logits(logits, labels) -> loss, count: binary cross-entropy of sigmoid(logits) against labels in
-// [0, 1], summed; count is the number of elements. Labels are stored in f32 or like the logits.
+// bce_with_logits(logits, labels[, weights]) -> loss, count: binary cross-entropy of sigmoid(logits) against
+// labels in [0, 1], summed; count is the number of elements. Labels are stored in f32 or like the logits.
+// With weights (f32, data and never a parameter's), the term of an element is multiplied by its weight.
 #include <cmath>
 
+#include "base/error.h"
 #include "ops/builder.h"
 
 namespace lockstep {
 namespace {
 
-void check(const InferContext& c, int logits) {
+// `weights` is the place of that operand, if it is there.
+void check(const InferContext& c, int logits, int weights) {
   c.require_floating(logits);
   const int labels = logits + 1;
   if (c.shape(labels) != c.shape(logits))
@@ -17,15 +20,23 @@ void check(const InferContext& c, int logits) {
   if (dtype != DType::kF32 && dtype != c.type(logits).dtype)
     c.fail("operand {} is {}; labels must be f32 or {}: cast them", labels, name_of(dtype),
            name_of(c.type(logits).dtype));
+  if (c.count() > weights && c.type(weights) != Type{DType::kF32, c.shape(logits)})
+    c.fail("operand {} is {}; weights must be f32 and have the logits' shape {}", weights,
+           to_string(c.type(weights)), to_string(c.shape(logits)));
 }
 
 std::vector<Value> gradient(GradientContext& c) {
   Builder b(c.graph);
-  std::vector<Value> grads(2);
-  if (c.needed[0]) grads[0] = b.op("bce_with_logits_grad", {c.grad(), c.in(0), c.in(1)});
+  const bool weighted = c.needed.size() == 3;
+  std::vector<Value> grads(c.needed.size());
+  if (weighted && c.needed[2]) throw UserError("bce_with_logits has no gradient for its weights");
+  if (c.needed[0])
+    grads[0] = weighted ? b.op("bce_with_logits_grad", {c.grad(), c.in(0), c.in(1), c.in(2)})
+                        : b.op("bce_with_logits_grad", {c.grad(), c.in(0), c.in(1)});
   if (c.needed[1]) {
     const DType dtype = c.type(c.in(1)).dtype;
     grads[1] = b.neg(b.mul(b.cast(c.in(0), dtype), b.cast(c.grad(), dtype)));
+    if (weighted) grads[1] = b.mul(grads[1], b.cast(c.in(2), dtype));
   }
   return grads;
 }
@@ -33,7 +44,8 @@ std::vector<Value> gradient(GradientContext& c) {
 void reference(const ReferenceContext& c) {
   for (int64_t i = 0; i < c.in(0).numel(); ++i) {
     const double x = c.in(0)[i];
-    c.out(0)[0] += std::fmax(x, 0.0) - x * c.in(1)[i] + std::log1p(std::exp(-std::fabs(x)));
+    const double weight = c.inputs.size() == 3 ? c.in(2)[i] : 1.0;
+    c.out(0)[0] += weight * (std::fmax(x, 0.0) - x * c.in(1)[i] + std::log1p(std::exp(-std::fabs(x))));
   }
   c.out(1)[0] = static_cast<double>(c.in(0).numel());
 }
@@ -46,10 +58,13 @@ std::vector<ShardingSignature> sharding(const Graph& graph, const Node& node) {
   for (int axis = -1; axis < graph.type(node.inputs[kLogits]).shape.rank(); ++axis) {
     const Placement part = axis < 0 ? whole : Placement::split(axis);
     const Placement sum = axis < 0 ? whole : Placement::partial();
+    // Logits, labels and, where there are any, weights.
+    std::vector<Placement> inputs(node.inputs.size(), part);
+    if (kLogits == 1) inputs[0] = whole;
     if (kLogits == 0)
-      signatures.push_back({{part, part}, {sum, sum}});
+      signatures.push_back({std::move(inputs), {sum, sum}});
     else
-      signatures.push_back({{whole, part, part}, {part}});
+      signatures.push_back({std::move(inputs), {part}});
   }
   return signatures;
 }
@@ -65,10 +80,11 @@ Cost cost(const Graph& graph, const Node& node) {
 OpDef bce_with_logits_op() {
   OpDef def{.name = "bce_with_logits",
             .summary = "summed binary cross-entropy of sigmoid(logits), and the count"};
-  def.min_inputs = def.max_inputs = 2;
+  def.min_inputs = 2;
+  def.max_inputs = 3;
   def.traits = {.reduction = true};
   def.infer = [](const InferContext& c) {
-    check(c, 0);
+    check(c, 0, 2);
     return std::vector<Type>{{DType::kF32, {}}, {DType::kI64, {}}};
   };
   def.gradient = gradient;
@@ -78,18 +94,20 @@ OpDef bce_with_logits_op() {
   return def;
 }
 
-// bce_with_logits_grad(dloss, logits, labels) = dloss * (sigmoid(logits) - labels).
+// bce_with_logits_grad(dloss, logits, labels[, weights]) = dloss * (sigmoid(logits) - labels) * weights.
 OpDef bce_with_logits_grad_op() {
   OpDef def{.name = "bce_with_logits_grad", .summary = "gradient of bce_with_logits"};
-  def.min_inputs = def.max_inputs = 3;
+  def.min_inputs = 3;
+  def.max_inputs = 4;
   def.infer = [](const InferContext& c) {
     if (c.type(0) != Type{DType::kF32, {}}) c.fail("operand 0, the gradient of the loss, must be f32[]");
-    check(c, 1);
+    check(c, 1, 3);
     return std::vector<Type>{c.type(1)};
   };
   def.reference = [](const ReferenceContext& c) {
     for (int64_t i = 0; i < c.out().numel(); ++i)
-      c.out()[i] = c.in(0)[0] * (1.0 / (1.0 + std::exp(-c.in(1)[i])) - c.in(2)[i]);
+      c.out()[i] = c.in(0)[0] * (1.0 / (1.0 + std::exp(-c.in(1)[i])) - c.in(2)[i]) *
+                   (c.inputs.size() == 4 ? c.in(3)[i] : 1.0);
   };
   def.sharding = sharding<1>;
   def.cost = cost<1>;

@@ -1,4 +1,5 @@
 // bce_with_logits and mse: losses that add one term per pair of elements; and the gradient of the first.
+// Where there are weights, a term counts as often as its weight says.
 //
 // Terms are made in pieces that stay in cache; a piece is summed in rows fixed by its length, and pieces are
 // added in index order in double.
@@ -16,6 +17,12 @@ constexpr int64_t kRow = 256;
 constexpr int64_t kPiecesPerTask = kTaskElements / kPiece;
 using Piece = std::array<float, kPiece>;
 
+// values[i] *= weights[first + i]; weights are f32.
+void weigh(const Simd& simd, const void* weights, int64_t first, int64_t count, float* values) {
+  simd.pointwise.tile[static_cast<size_t>(Scalar::mul)](
+      values, values, static_cast<const float*>(weights) + first, nullptr, count);
+}
+
 class PairLoss : public Kernel {
  public:
   PairLoss(const Graph& graph, const Node& node, const CpuContext& context)
@@ -23,6 +30,7 @@ class PairLoss : public Kernel {
         binary_(node.op->name == "bce_with_logits"),
         first_(graph.type(node.inputs[0])),
         second_dtype_(graph.type(node.inputs[1]).dtype),
+        weighted_(node.inputs.size() == 3),
         pieces_(ceil_div(first_.shape.numel(), kPiece)) {}
 
   int64_t workspace_bytes() const override { return pieces_ * static_cast<int64_t>(sizeof(double)); }
@@ -57,6 +65,7 @@ class PairLoss : public Kernel {
       simd.pointwise.tile[static_cast<size_t>(Scalar::square)](terms.data(), terms.data(), nullptr, nullptr,
                                                                count);
     }
+    if (weighted_) weigh(simd, args.inputs[2], first, count, terms.data());
     std::array<float, kPiece / kRow + 1> rows{};
     const int64_t whole = count / kRow;
     simd.reduce.row_sum(rows.data(), terms.data(), whole, kRow);
@@ -71,6 +80,7 @@ class PairLoss : public Kernel {
   bool binary_;
   Type first_;
   DType second_dtype_;
+  bool weighted_;
   int64_t pieces_;
 };
 
@@ -79,7 +89,8 @@ class BceGrad : public Kernel {
   BceGrad(const Graph& graph, const Node& node, const CpuContext& context)
       : context_(context),
         logits_(graph.type(node.inputs[1])),
-        labels_dtype_(graph.type(node.inputs[2]).dtype) {}
+        labels_dtype_(graph.type(node.inputs[2]).dtype),
+        weighted_(node.inputs.size() == 4) {}
 
   void run(const KernelArgs& args) override {
     const float scale = *static_cast<const float*>(args.inputs[0]);
@@ -99,12 +110,14 @@ class BceGrad : public Kernel {
     const float* labels = read_floats(simd, labels_dtype_, args.inputs[2], first, count, label_floats.data());
     float* dlogits = floats_to_write(logits_.dtype, args.outputs[0], first, logit_floats.data());
     simd.softmax.binary_cross_entropy_backward(dlogits, logits, labels, scale, count);
+    if (weighted_) weigh(simd, args.inputs[3], first, count, dlogits);
     write_floats(simd, logits_.dtype, args.outputs[0], first, count, dlogits);
   }
 
   CpuContext context_;
   Type logits_;
   DType labels_dtype_;
+  bool weighted_;
 };
 
 }  // namespace
