@@ -44,7 +44,7 @@ void print_files(const ShardSet& files, bool all) {
   print_lines(fields.size(), true,
               [&](size_t i) { return fmt::format("{} {}", fields[i].name, type_of(fields[i])); });
   const std::vector<std::string> bad = files.bad_records();
-  std::cout << fmt::format("bad records that are left out: {}\n", bad.size());
+  std::cout << fmt::format("bad records that are left out: {}\n", files.bad_count());
   print_lines(bad.size(), all, [&](size_t i) { return bad[i]; });
 }
 

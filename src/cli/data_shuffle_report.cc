@@ -57,11 +57,39 @@ void print(const ShuffleReport& report, bool all) {
     std::cout << fmt::format("{}\t{:.5f}\t{:.5f}\n", i + 1, report.correlation[i], report.same_block[i]);
 }
 
+// Of a mixture, each source by itself: the records of its first epoch as they come.
+void print_sources(const JobParts& parts, const StepOrder& order, const ReportOptions& options) {
+  const ReadOrder sources = job_read_order(parts.spec, parts.data);
+  const std::vector<int64_t> records = records_of(order, options.positions);
+  std::vector<std::vector<int64_t>> own(static_cast<size_t>(sources.parts()));
+  for (const int64_t record : records) {
+    const int64_t part = sources.part_of(record);
+    auto& read = own[static_cast<size_t>(part)];
+    if (static_cast<int64_t>(read.size()) < sources.size_of(part))
+      read.push_back(record - sources.first_of(part));
+  }
+  for (size_t i = 0; i < own.size(); ++i) {
+    const int64_t size = sources.size_of(static_cast<int64_t>(i)), read = static_cast<int64_t>(own[i].size());
+    std::cout << fmt::format("{}: {} of {} records\n", parts.spec.data.train.files[i], read, size);
+    if (read < 2) continue;
+    // What a step has of this source.
+    const int64_t step = std::max<int64_t>(1, order.samples() * read / options.positions);
+    print(report_shuffle({own[i], 0, size, parts.data.train->block_records(), step}), options.all);
+  }
+}
+
 void run(const DataJob& job, const ReportOptions& options) {
   const JobParts parts = open_parts(job);
   const Source& train = *parts.data.train;
   if (train.size() < 2) throw UserError("one record has no order; a report needs two at least");
   const StepOrder order = job_order(parts);
+  if (!parts.spec.data.train.weights.empty()) {
+    ReportOptions mixed = options;
+    mixed.positions = std::min(options.positions, 4 * train.size());
+    std::cout << fmt::format("shuffle {}: a mixture, by its sources over {} positions\n",
+                             name_of(parts.spec.data.shuffle), mixed.positions);
+    return print_sources(parts, order, mixed);
+  }
   const int64_t count = std::min(options.positions, train.size());
   const std::vector<int64_t> records = records_of(order, count);
   std::cout << fmt::format("shuffle {}: {} of {} records, blocks of {}, steps of {} samples\n",

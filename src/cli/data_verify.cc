@@ -1,6 +1,6 @@
 // lockstep data verify JOB: walks a whole epoch as 1, 2, 3 ... workers would and proves that together they
 // read every record exactly once, in one and the same sequence; with --read, that they also get the same
-// bytes.
+// bytes. The sources of a mixture have epochs of their own: the run is walked until all of them have ended.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -34,36 +34,56 @@ struct Steps {
 };
 
 Steps steps_of(const JobParts& parts, int64_t epoch) {
+  if (!parts.spec.data.train.weights.empty()) return {0, parts.steps()};
   const int64_t size = parts.data.train->size(), samples = job_order(parts).samples();
   return {epoch * size / samples, ((epoch + 1) * size + samples - 1) / samples};
 }
 
-struct Walk {
-  int64_t repeated = 0, missing = 0;
-  std::string sequence;  // SHA-256 of the record numbers, in the order of steps and microbatches
+// One source: all records, or an entry of data.train.files where these are mixed.
+struct SourceWalk {
+  ExactlyOnce read;
+  bool passed = false;  // records of a later epoch were met, so this one is over
 
-  bool operator==(const Walk&) const = default;
+  bool ended() const { return passed || read.missing() == 0; }
+};
+
+struct Walk {
+  std::vector<SourceWalk> sources;
+  std::string sequence;  // SHA-256 of the record numbers, in the order of steps and microbatches
+  int64_t steps = 0;
 };
 
 // Every worker is asked for its own microbatches only.
 Walk walk(const JobParts& parts, int64_t epoch, const LeafSplit& split) {
   const StepOrder order = job_order(parts);
+  const ReadOrder sources = job_read_order(parts.spec, parts.data);
   const int64_t per_leaf = order.microbatches() / split.leaves();
   const Steps steps = steps_of(parts, epoch);
-  ExactlyOnce read(parts.data.train->size());
+  Walk walk;
+  for (int64_t i = 0; i < sources.parts(); ++i) walk.sources.push_back({ExactlyOnce(sources.size_of(i))});
+  const auto all_ended = [&] {
+    return std::all_of(walk.sources.begin(), walk.sources.end(),
+                       [](const SourceWalk& s) { return s.ended(); });
+  };
   Sha256 sequence;
   std::vector<int64_t> records, epochs;
-  for (int64_t step = steps.begin; step < steps.end; ++step)
+  for (int64_t step = steps.begin; step < steps.end && !(sources.mixed() && all_ended());
+       ++step, ++walk.steps)
     for (int worker = 0; worker < split.ranks(); ++worker) {
       const LeafRange own = split.range(worker);
       for (int64_t microbatch = own.begin * per_leaf; microbatch < own.end * per_leaf; ++microbatch) {
         order.records(step * order.samples(), microbatch, records, &epochs);
         sequence.update(std::as_bytes(std::span(records)));
-        for (size_t i = 0; i < records.size(); ++i)
-          if (epochs[i] == epoch) read.add(records[i]);
+        for (size_t i = 0; i < records.size(); ++i) {
+          const int64_t source = sources.part_of(records[i]);
+          SourceWalk& read = walk.sources[static_cast<size_t>(source)];
+          if (epochs[i] == epoch) read.read.add(records[i] - sources.first_of(source));
+          read.passed = read.passed || (sources.mixed() && epochs[i] > epoch);
+        }
       }
     }
-  return {read.repeated(), read.missing(), sequence.finish()};
+  walk.sequence = sequence.finish();
+  return walk;
 }
 
 // The microbatches of one worker, made ahead as in training.
@@ -113,13 +133,19 @@ std::vector<int> default_workers(int64_t leaves) {
 
 // One line; false if it does not hold.
 bool print_walk(const VerifyOptions& options, int workers, const Walk& walk, const Walk& expected) {
-  const bool once = walk.repeated == 0 && walk.missing == 0;
-  std::cout << fmt::format("{} worker{}: {}, sequence {}{}\n", workers, workers == 1 ? "" : "s",
-                           once ? std::string("every record exactly once")
-                                : fmt::format("{} records missing and {} read again in epoch {}",
-                                              walk.missing, walk.repeated, options.epoch),
-                           walk.sequence.substr(0, 16),
-                           walk.sequence == expected.sequence ? "" : ", which is ANOTHER one");
+  int64_t repeated = 0, missing = 0;
+  for (const SourceWalk& source : walk.sources) {
+    repeated += source.read.repeated();
+    // The end of the run may come before that of a mixed source's epoch.
+    if (walk.sources.size() == 1 || source.passed) missing += source.read.missing();
+  }
+  const bool once = repeated == 0 && missing == 0;
+  std::cout << fmt::format(
+      "{} worker{}: {}, sequence {}{}\n", workers, workers == 1 ? "" : "s",
+      once
+          ? std::string("every record exactly once")
+          : fmt::format("{} records missing and {} read again in epoch {}", missing, repeated, options.epoch),
+      walk.sequence.substr(0, 16), walk.sequence == expected.sequence ? "" : ", which is ANOTHER one");
   return once && walk.sequence == expected.sequence;
 }
 
@@ -139,6 +165,18 @@ bool verify_content(const JobParts& parts, const VerifyOptions& options,
   return holds;
 }
 
+void print_sources(const JobParts& parts, const VerifyOptions& options, const Walk& walk) {
+  for (size_t i = 0; i < walk.sources.size(); ++i) {
+    const SourceWalk& source = walk.sources[i];
+    const int64_t all = job_read_order(parts.spec, parts.data).size_of(static_cast<int64_t>(i));
+    std::cout << fmt::format("{}: epoch {}, {} of {} records, each once{}\n", parts.spec.data.train.files[i],
+                             options.epoch, all - source.read.missing(), all,
+                             source.read.missing() == 0
+                                 ? std::string()
+                                 : fmt::format("; the run of {} steps ends before the rest", walk.steps));
+  }
+}
+
 void run(const DataJob& job, VerifyOptions options) {
   const JobParts parts = open_parts(job);
   if (options.workers.empty()) options.workers = default_workers(parts.resolved.leaves);
@@ -156,6 +194,11 @@ void run(const DataJob& job, VerifyOptions options) {
   if (!holds) {
     std::cerr << "lockstep: the order of this job does not hold; see above\n";
     throw Exit{1};
+  }
+  if (walks[0].sources.size() > 1) {
+    print_sources(parts, options, walks[0]);
+    std::cout << fmt::format("one sequence for {} workers\n", fmt::join(options.workers, ", "));
+    return;
   }
   std::cout << fmt::format("epoch {}: each of {} records exactly once, in one sequence for {} workers\n",
                            options.epoch, parts.data.train->size(), fmt::join(options.workers, ", "));

@@ -10,7 +10,6 @@
 #include "data/pattern_tokens.h"
 #include "data/scattered.h"
 #include "data/slice.h"
-#include "data/subset.h"
 #include "data/table.h"
 #include "data/text.h"
 
@@ -44,16 +43,11 @@ Data open_table_files(const DataOptions& options) {
   table.seed = options.seed;
   if (!options.split_column.empty())
     table.split = TableSplit{options.split_column, options.split_eval, options.seed};
+  table.filter = options.filter;
+  table.subsample = options.subsample;
+  table.eval_budget = options.eval_budget;
   const Table train = open_table(table, options.train.files);
-  if (train.training) {
-    const std::string text = table.split->text();
-    return {std::make_shared<SubsetSource>(train.source, *train.training, text + " train"),
-            std::make_shared<SubsetSource>(train.source, train.training->complement(), text + " eval"),
-            train.constants(),
-            {},
-            train.transforms};
-  }
-  Data data{train.source, nullptr, train.constants(), train.parts, train.transforms};
+  Data data{train.source, train.held_out, train.constants(), train.parts, train.transforms};
   table.in_parts = false;
   table.budget = options.eval_budget;
   if (!options.eval.files.empty()) data.eval = open_table(table, train, options.eval.files).source;

@@ -2,6 +2,7 @@
 // records.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "data/format/format.h"
 #include "data/image/augmentation.h"
 #include "data/index/index_progress.h"
+#include "data/select/table_selection.h"
 #include "data/source.h"
 #include "data/transform/chain.h"
 
@@ -41,7 +43,9 @@ struct DataOptions {
   // Of tables.
   std::vector<TransformOptions> transforms = {};
   BadRecords bad = BadRecords::kStop;
-  double most_bad = 0;            // share of the records that may be left out
+  double most_bad = 0;      // share of the records that may be left out
+  std::string filter = {};  // data/select/filter.h; empty: all records
+  std::optional<TableSubsample> subsample = {};
   std::string split_column = {};  // of tables; empty: none
   double split_eval = 0;          // share of its entities to evaluate on
   bool in_parts = false;          // the entries of train.files are read as parts of their own

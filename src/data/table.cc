@@ -8,11 +8,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/sha256.h"
-#include "base/thread_pool.h"
 #include "data/files.h"
 #include "data/format/compressed_source.h"
 #include "data/index/sidecar.h"
-#include "data/order/selection.h"
 #include "data/pipeline/fit_transforms.h"
 #include "data/slice.h"
 
@@ -110,87 +108,61 @@ CsvEncoding roles_of(const TableOptions& options, const Transforms& transforms, 
   return encoding;
 }
 
-std::shared_ptr<const ShardSet> shards_of(const TableOptions& options, const Transforms& transforms,
-                                          const OpenShards& open) {
-  std::vector<BlockField> wanted = columns_to_decode(transforms);
-  const auto names_key = [&](const BlockField& field) { return field.name == options.split->column; };
-  if (options.split && std::none_of(wanted.begin(), wanted.end(), names_key))
-    wanted.push_back({options.split->column, ValueType::kBytes, 1});
-  auto shards = std::make_shared<ShardSet>(make_format(options.format, format_options(options, wanted)),
-                                           open(), set_options(options));
-  if (const std::vector<std::string> bad = shards->bad_records(); !bad.empty())
-    log_warn("{} of {} records are left out; the first: {}", bad.size(),
-             shards->manifest().records() + static_cast<int64_t>(bad.size()), bad[0]);
-  return shards;
+SelectionOptions selection_of(const TableOptions& options) {
+  return {options.filter, options.split, options.subsample, options.csv.hold_out};
+}
+
+// With bad records skipped, what is bad must be the same for all who number the records: the columns of the
+// model and those of the selection decide together.
+std::unique_ptr<Format> index_format(const TableOptions& options, std::vector<BlockField> columns) {
+  for (const BlockField& column : selection_of(options).columns())
+    if (std::none_of(columns.begin(), columns.end(),
+                     [&](const BlockField& field) { return field.name == column.name; }))
+      columns.push_back(column);
+  return make_format(options.format, format_options(options, std::move(columns)));
+}
+
+std::shared_ptr<const ShardSet> shards_of(const TableOptions& options, const std::vector<BlockField>& columns,
+                                          const Format& indexed_by, const OpenShards& open) {
+  ShardSetOptions set = set_options(options);
+  set.indexed_by = &indexed_by;
+  return std::make_shared<ShardSet>(make_format(options.format, format_options(options, columns)), open(),
+                                    set);
+}
+
+// The records that are used, with the columns that the model needs.
+TableSelection records_of(const TableOptions& options, const Transforms& transforms, const OpenShards& open,
+                          bool kept) {
+  const std::vector<BlockField> wanted = columns_to_decode(transforms);
+  const std::unique_ptr<Format> indexed_by = index_format(options, wanted);
+  const auto shards = shards_of(options, wanted, *indexed_by, open);
+  if (const int64_t bad = shards->bad_count(); bad > 0)
+    log_warn("{} of {} records are left out; the first: {}", bad, shards->manifest().records() + bad,
+             shards->bad_records()[0]);
+  const SelectionOptions selection = selection_of(options);
+  if (!selection.any()) return {shards};
+  const auto open_columns = [&](const std::vector<BlockField>& asked) {
+    // In the types in which they decided what is bad.
+    std::vector<BlockField> columns;
+    const std::vector<BlockField>& known = indexed_by->options().columns;
+    for (const BlockField& column : asked) columns.push_back(known[index_of(known, column.name)]);
+    return shards_of(options, columns, *indexed_by, open);
+  };
+  const std::string beside =
+      sidecar_path(shards->format(), shards->manifest().shards()[0].name, options.index_folder);
+  return select_records(shards, selection, open_columns,
+                        {kept ? std::filesystem::path(beside).parent_path().string() : "",
+                         indexed_by->options().index_text(), options.threads, options.progress});
 }
 
 std::shared_ptr<const FileSource> source_of(const TableOptions& options,
-                                            std::shared_ptr<const ShardSet> shards, const Table& table) {
-  return std::make_shared<FileSource>(
-      std::move(shards), table.transforms,
-      FileSourceOptions{table.encoding->columns(), options.budget, options.seed});
-}
-
-// The records of the entities that are trained on.
-RecordSet find_training(const TableOptions& options, const ShardSet& shards) {
-  const EntitySplit split(options.split->seed, {1 - options.split->eval, options.split->eval});
-  const int64_t records = shards.manifest().records();
-  const int64_t block = shards.manifest().block_records();
-  const int64_t blocks = (records + block - 1) / block;
-  std::vector<std::vector<uint8_t>> trained(static_cast<size_t>(blocks));
-  ThreadPool pool(options.threads);
-  StageCounters counters;
-  pool.run(blocks, [&](int64_t task) {
-    thread_local BlockScratch scratch;
-    const int64_t first = task * block;
-    shards.load(first, std::min(block, records - first), scratch, counters);
-    const BlockColumn& keys = scratch.block.column(options.split->column);
-    std::vector<uint8_t>& marks = trained[static_cast<size_t>(task)];
-    for (size_t r = 0; r < static_cast<size_t>(scratch.block.records); ++r)
-      marks.push_back(split.part_of(text_of(keys, r)) == 0 ? 1 : 0);
-  });
-  std::vector<uint64_t> bits(static_cast<size_t>((records + 63) / 64));
-  int64_t record = 0;
-  for (const std::vector<uint8_t>& marks : trained)
-    for (const uint8_t mark : marks) {
-      bits[static_cast<size_t>(record / 64)] |= uint64_t{mark} << (record % 64);
-      ++record;
-    }
-  RecordSet set(std::move(bits), records);
-  if (set.size() == 0 || set.size() == records)
-    throw UserError(
-        "splitting by '{}' leaves {} records to train on and {} to evaluate on; it has too few "
-        "values, use another column or share",
-        options.split->column, set.size(), records - set.size());
-  return set;
-}
-
-// Found once, then kept beside the indexes.
-std::shared_ptr<const RecordSet> training_of(const TableOptions& options, const ShardSet& shards, bool kept) {
-  if (!options.split) return nullptr;
-  std::filesystem::path path;
-  if (kept) {
-    const std::string key =
-        sha256(fmt::format("split 1\n{}\n{}\n", shards.fingerprint(), options.split->text()));
-    path = sidecar_path(shards.format(), shards.manifest().shards()[0].name, options.index_folder);
-    path = path.parent_path() / fmt::format("split-{}.bits", key.substr(0, 16));
-    if (std::filesystem::exists(path)) {
-      try {
-        return std::make_shared<RecordSet>(
-            RecordSet::from_bytes(read_file(path.string()), shards.manifest().records()));
-      } catch (const UserError& error) {
-        log_warn("{}: {}; the split is made again", path.string(), error.what());
-      }
-    }
-  }
-  auto set = std::make_shared<RecordSet>(find_training(options, shards));
-  if (!kept) return set;
-  try {
-    write_file(path.string(), set->bytes());
-  } catch (const UserError&) {
-    // The log has said so of the index.
-  }
-  return set;
+                                            std::shared_ptr<const ShardSet> shards, const Table& table,
+                                            std::shared_ptr<const RecordWeights> weights = {}) {
+  return std::make_shared<FileSource>(std::move(shards), table.transforms,
+                                      FileSourceOptions{.columns = table.encoding->columns(),
+                                                        .budget = options.budget,
+                                                        .seed = options.seed,
+                                                        .weights = std::move(weights)});
 }
 
 // Where the constants of transform `number` are kept: under a name that stands for all they depend on.
@@ -198,7 +170,6 @@ std::string fit_path(const TableOptions& options, const ShardSet& shards, const 
                      size_t number, int64_t records) {
   std::string key = fmt::format("fit 2\n{}\n{}\n", shards.fingerprint(), records);
   for (size_t i = 0; i <= number; ++i) key += transforms[i]->text() + "\n";
-  if (options.split) key += options.split->text() + "\n";
   if (number + 1 == transforms.size()) {
     key += transforms[number]->fitted();  // the roles, with no constants yet
     if (options.csv.log1p) key += fmt::format("log1p {}\n", fmt::join(*options.csv.log1p, ","));
@@ -220,10 +191,11 @@ bool read_fit(const std::string& path, Transform& transform) {
   }
 }
 
-void fit(const TableOptions& options, const ShardSet& shards, const RecordSet* only,
+void fit(const TableOptions& options, const ShardSet& shards,
          const std::vector<std::shared_ptr<Transform>>& transforms, bool kept) {
-  const int64_t records = shards.manifest().records();
-  const int64_t fitted = records - held_out(records, options.csv.hold_out);
+  // What is selected is already without the records that are held out.
+  const double held = selection_of(options).any() ? 0 : options.csv.hold_out;
+  const int64_t fitted = shards.records() - held_out(shards.records(), held);
   const Transforms chain(transforms.begin(), transforms.end());
   std::vector<std::string> paths(chain.size());
   std::vector<bool> ready(chain.size());
@@ -234,7 +206,7 @@ void fit(const TableOptions& options, const ShardSet& shards, const RecordSet* o
     ready[i] = read_fit(paths[i], *transforms[i]);
   }
   const std::vector<bool> known = ready;
-  fit_transforms(shards, transforms, ready, {fitted, only, options.threads});
+  fit_transforms(shards, transforms, ready, {fitted, options.threads});
   for (size_t i = 0; kept && i < chain.size(); ++i) {
     if (known[i]) continue;
     try {
@@ -255,16 +227,27 @@ Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept
   Table table;
   table.encoding = encoding;
   table.transforms = {transforms.begin(), transforms.end()};
-  const auto shards = shards_of(options, table.transforms, open);
-  table.training = training_of(options, *shards, kept);
-  fit(options, *shards, table.training.get(), transforms, kept);
-  table.source = source_of(options, shards, table);
+  const TableSelection records = records_of(options, table.transforms, open, kept);
+  fit(options, *records.train, transforms, kept);
+  table.source = source_of(options, records.train, table, records.weights);
+  if (!records.eval) return table;
+  TableOptions eval = options;
+  eval.budget = options.eval_budget;
+  table.held_out = source_of(eval, records.eval, table);
+  return table;
+}
+
+// Neither split nor down-sampled: these records are there to evaluate on.
+Table open_other(TableOptions options, const Table& fitted, const OpenShards& open, bool kept) {
+  options.split.reset();
+  options.subsample.reset();
+  options.csv.hold_out = 0;
+  Table table{nullptr, fitted.encoding, fitted.transforms, {}, {}};
+  table.source = source_of(options, records_of(options, fitted.transforms, open, kept).train, table);
   return table;
 }
 
 }  // namespace
-
-std::string TableSplit::text() const { return fmt::format("split {} {} {}", column, eval, seed); }
 
 std::string Table::constants() const {
   std::string text;
@@ -278,10 +261,15 @@ Table open_table(const TableOptions& options, const std::vector<std::string>& fi
   const Parts parts = parts_of(options, files);
   Table table = open_fitted(options, opener(options, parts), true);
   if (!options.in_parts) return table;
-  auto shard = table.source->shards().manifest().shards().begin();
+  const ShardSet& shards = table.source->shards();
+  size_t shard = 0;
+  int64_t before = 0;
   for (const auto& part : parts) {
-    table.parts.push_back(0);
-    for (size_t i = 0; i < part.size(); ++i) table.parts.back() += (shard++)->records;
+    shard += part.size();
+    const bool last = shard == shards.manifest().shards().size();
+    const int64_t end = last ? shards.records() : shards.records_before(shards.manifest().first_of(shard));
+    table.parts.push_back(end - before);
+    before = end;
   }
   return table;
 }
@@ -291,13 +279,11 @@ Table open_table(const TableOptions& options, const std::function<Shards()>& ope
 }
 
 Table open_table(const TableOptions& options, const Table& fitted, const std::function<Shards()>& open) {
-  Table table{nullptr, fitted.encoding, fitted.transforms, {}, {}};
-  table.source = source_of(options, shards_of(options, fitted.transforms, open), table);
-  return table;
+  return open_other(options, fitted, open, false);
 }
 
 Table open_table(const TableOptions& options, const Table& fitted, const std::vector<std::string>& files) {
-  return open_table(options, fitted, opener(options, parts_of(options, files)));
+  return open_other(options, fitted, opener(options, parts_of(options, files)), true);
 }
 
 }  // namespace lockstep

@@ -10,19 +10,11 @@
 #include "data/csv_encoding.h"
 #include "data/order/record_set.h"
 #include "data/pipeline/file_source.h"
+#include "data/select/table_selection.h"
 #include "data/transform/chain.h"
 #include "data/transform/encode_table.h"
 
 namespace lockstep {
-
-// A share of the entities that a column names is held out, with all their records.
-struct TableSplit {
-  std::string column;
-  double eval = 0;
-  uint64_t seed = 0;
-
-  std::string text() const;
-};
 
 struct TableOptions {
   std::string format = "csv";
@@ -31,21 +23,24 @@ struct TableOptions {
   std::map<std::string, std::string> settings = {};  // of the format
   BadRecords bad = BadRecords::kStop;
   double most_bad = 0;
+  std::string filter = {};  // data/select/filter.h; empty: all records
   std::optional<TableSplit> split = {};
+  std::optional<TableSubsample> subsample = {};  // of the records that are trained on
   bool in_parts = false;  // files come in the order of the patterns that name them, not of their paths
   uint64_t seed = 0;      // of random transforms
   std::string index_folder = {};  // empty: beside the data
   int threads = 1;                // to index and to fit with
   int64_t budget = int64_t{512} << 20;
+  int64_t eval_budget = int64_t{64} << 20;  // of what is held out here
   IndexProgress progress = {};
 };
 
 struct Table {
-  std::shared_ptr<const FileSource> source;
+  std::shared_ptr<const FileSource> source;  // to train on
   std::shared_ptr<const EncodeTable> encoding;
-  Transforms transforms;                           // the encoding is the last
-  std::shared_ptr<const RecordSet> training = {};  // those not held out, where the table is split
-  std::vector<int64_t> parts = {};                 // records of each pattern, where asked for
+  Transforms transforms;                            // the encoding is the last
+  std::shared_ptr<const FileSource> held_out = {};  // where records are selected and some of them held out
+  std::vector<int64_t> parts = {};                  // records of each pattern, where asked for
 
   // The transforms with what was fitted, as text: stored with a run.
   std::string constants() const;

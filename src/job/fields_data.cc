@@ -70,6 +70,12 @@ std::vector<Field> data_fields() {
           .example("[0.7, 0.3]")
           .or_else("every record once an epoch")
           .when(kTrainFormat, for_tables("")),
+      LOCKSTEP_FIELD(data.train.weight_changes,
+                     "other shares from a sample of the run on, for data.train.weights")
+          .at_least(0)
+          .example("[{at: 1000000, weights: [0.5, 0.5]}]")
+          .or_else("none")
+          .when(kTrainFormat, for_tables("")),
       LOCKSTEP_FIELD(data.train.transforms,
                      "what is done to columns before they are encoded, in this order; also to those of eval "
                      "(docs/transforms.md)")
@@ -79,6 +85,29 @@ std::vector<Field> data_fields() {
       LOCKSTEP_FIELD(data.eval.format, "as data.train.format")
           .or_else("no separate data; that of train if eval has other keys"),
       LOCKSTEP_SOURCE_FIELDS(eval, kEvalFormat),
+      LOCKSTEP_FIELD(
+          data.filter,
+          "which records are used, to train and to evaluate, by their columns as they stand in the "
+          "files: ==, !=, <, <=, >, >=, in, is missing, and, or, not (docs/input.md)")
+          .example("\"amount > 0 and country in ('DE', 'FR')\"")
+          .or_else("all records")
+          .when(kTrainFormat, for_tables("")),
+      LOCKSTEP_FIELD(data.subsample.where,
+                     "which training records only a share is kept of, written as data.filter is")
+          .example("is_fraud == 0")
+          .or_else("none")
+          .when(kTrainFormat, for_tables("")),
+      LOCKSTEP_FIELD(data.subsample.keep, "share of these records to keep; the same ones in every epoch")
+          .above(0)
+          .at_most(1)
+          .when(kTrainFormat, for_tables("1")),
+      LOCKSTEP_FIELD(data.subsample.reweight,
+                     "whether a kept one counts 1 / keep times as much in the loss, so that their sum stays")
+          .when(kTrainFormat, for_tables("true")),
+      LOCKSTEP_FIELD(data.subsample.by, "a column whose values are kept or left out with all their records")
+          .example("card")
+          .or_else("record by record")
+          .when(kTrainFormat, for_tables("")),
       LOCKSTEP_FIELD(data.split.column,
                      "evaluate on some of the entities that this column names, with all their records, and "
                      "train on the others")

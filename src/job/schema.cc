@@ -46,6 +46,15 @@ Json type_of(const Field& field) {
       return {{"type", "array"},
               {"items",
                {{"type", "object"}, {"properties", {{"name", text}}}, {"required", Json::array({"name"})}}}};
+    case FieldType::kWeightChanges:
+      return {{"type", "array"},
+              {"items",
+               {{"type", "object"},
+                {"properties",
+                 {{"at", {{"type", "integer"}, {"minimum", 1}}},
+                  {"weights", {{"type", "array"}, {"items", limited({{"type", "number"}}, field)}}}}},
+                {"required", Json::array({"at", "weights"})},
+                {"additionalProperties", false}}}};
     case FieldType::kPair:
       return {{"type", "array"},
               {"items", limited({{"type", "number"}}, field)},

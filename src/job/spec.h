@@ -65,6 +65,22 @@ struct SplitSpec {
   double eval = 0;
 };
 
+// Of the records that match `where`, a share is kept.
+struct SubsampleSpec {
+  std::string where;
+  double keep = 1;
+  bool reweight = true;
+  std::string by;
+};
+
+// From sample `at` on, the entries of files have these weights.
+struct WeightChange {
+  int64_t at = 0;
+  std::vector<double> weights = {};
+
+  bool operator==(const WeightChange&) const = default;
+};
+
 struct SourceSpec {
   std::optional<DataFormat> format;  // of eval unset: no separate data
   std::vector<std::string> files;    // paths, folders and patterns
@@ -72,7 +88,8 @@ struct SourceSpec {
   ColumnsSpec columns;
   std::vector<TransformSpec> transforms;
   std::vector<double> weights;  // of the entries of files; empty: all records alike
-  int64_t samples = 0;          // of synthetic data
+  std::vector<WeightChange> weight_changes;
+  int64_t samples = 0;  // of synthetic data
 };
 
 // How training images are cut and changed; to evaluate, the middle is taken as it is.
@@ -89,6 +106,8 @@ struct DataSpec {
   DocumentUse documents = DocumentUse::kJoined;
   ImagesSpec images;
   double hold_out = 0;
+  std::string filter;  // which records are used; empty: all
+  SubsampleSpec subsample;
   SplitSpec split;
   ErrorsSpec errors;
   DataShuffle shuffle = DataShuffle::kBlock;

@@ -55,6 +55,12 @@ class Reader {
     list.clear();
     for (const YamlNode& item : value_.items) list.push_back(transform(item));
   }
+  void operator()(SlotOf<std::vector<WeightChange>> slot) const {
+    std::vector<WeightChange>& list = *slot(spec_);
+    if (!value_.is_list()) wrong_type(value_);
+    list.clear();
+    for (const YamlNode& item : value_.items) list.push_back(weight_change(item));
+  }
   void operator()(SlotOf<std::array<double, 2>> slot) const {
     if (!value_.is_list() || value_.items.size() != 2) wrong_type(value_);
     *slot(spec_) = {number(value_.items[0]), number(value_.items[1])};
@@ -165,6 +171,28 @@ class Reader {
     return transform;
   }
 
+  WeightChange weight_change(const YamlNode& value) const {
+    if (!value.is_map()) wrong_type(value);
+    WeightChange change;
+    for (const YamlNode::Entry& entry : value.entries) {
+      if (entry.key == "at" && entry.value.is_scalar()) {
+        const std::optional<int64_t> at = read_whole(entry.value.text);
+        if (!at || *at < 1)
+          throw UserError("{}: {} changes at {}; write a number of samples, at least 1", blame_.place,
+                          blame_.key, clipped(entry.value.text));
+        change.at = *at;
+      } else if (entry.key == "weights" && entry.value.is_list()) {
+        for (const YamlNode& item : entry.value.items) change.weights.push_back(number(item));
+      } else {
+        wrong_type(value);
+      }
+    }
+    if (change.at == 0 || change.weights.empty())
+      throw UserError("{}: {} has an entry without at or weights; write for example {}", blame_.place,
+                      blame_.key, field_.sample());
+    return change;
+  }
+
   StepSpan span() const {
     if (!value_.is_scalar()) wrong_type(value_);
     const std::optional<StepSpan> result = read_span(value_.text);
@@ -236,6 +264,13 @@ struct Writer {
       }
       entries.push_back(entry + "}");
     }
+    return fmt::format("[{}]", fmt::join(entries, ", "));
+  }
+  std::optional<std::string> operator()(SlotOf<std::vector<WeightChange>> slot) const {
+    if (at(slot).empty()) return std::nullopt;
+    std::vector<std::string> entries;
+    for (const WeightChange& change : at(slot))
+      entries.push_back(fmt::format("{{at: {}, weights: [{}]}}", change.at, fmt::join(change.weights, ", ")));
     return fmt::format("[{}]", fmt::join(entries, ", "));
   }
   std::optional<std::string> operator()(SlotOf<std::array<double, 2>> slot) const {

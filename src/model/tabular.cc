@@ -45,7 +45,9 @@ Model build_tabular(const TabularSizes& sizes) {
   x = b.linear(fmt::format("top.{}", sizes.top.size()), x, 1, he(x, b));
   const Value labels = b.input("labels", {DType::kF32, {sizes.batch}});
   const Value logits = b.reshape(x, {sizes.batch});
-  const auto loss = b.op_all("bce_with_logits", {logits, labels});
+  std::vector<Value> compared{logits, labels};
+  if (sizes.weighted) compared.push_back(b.input("weights", {DType::kF32, {sizes.batch}}));
+  const auto loss = b.graph().emit_all("bce_with_logits", compared);
   b.graph().add_output(loss[0]);
   b.graph().add_output(loss[1]);
   if (!sizes.training) b.graph().add_output(logits);

@@ -16,9 +16,11 @@ struct TabularSizes {
   std::vector<int64_t> top{512, 256};     // then 1
   int64_t batch = 2048;
   bool training = true;  // false: the graph to evaluate with
+  bool weighted = false;
 };
 
-// Inputs: dense f32[B,dense], category.<i> i32[B] per table, labels f32[B].
+// Inputs: dense f32[B,dense], category.<i> i32[B] per table, labels f32[B]; if weighted, weights f32[B], by
+// which the samples' losses are multiplied.
 Model build_tabular(const TabularSizes& sizes);
 
 }  // namespace lockstep

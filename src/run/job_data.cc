@@ -40,12 +40,28 @@ Shuffle shuffle_of(DataShuffle shuffle) {
 void check_weights(const JobSpec& spec) {
   const SourceSpec& train = spec.data.train;
   constexpr std::string_view kWeights = "data.train.weights";
-  if (train.weights.empty()) return;
+  if (train.weights.empty()) {
+    if (!train.weight_changes.empty())
+      throw UserError("{}: data.train.weight_changes change data.train.weights, which are not given",
+                      spec.where("data.train.weight_changes"));
+    return;
+  }
   if (train.weights.size() != train.files.size())
     throw UserError("{}: data.train.weights has {} numbers for {} entries of data.train.files; give each one",
                     spec.where(kWeights), train.weights.size(), train.files.size());
   if (std::all_of(train.weights.begin(), train.weights.end(), [](double weight) { return weight == 0; }))
     throw UserError("{}: all of data.train.weights are 0; give one of them more", spec.where(kWeights));
+  int64_t before = 0;
+  for (const WeightChange& change : train.weight_changes) {
+    if (change.weights.size() != train.weights.size())
+      throw UserError("{}: the change at sample {} has {} weights; data.train.weights has {}",
+                      spec.where("data.train.weight_changes"), change.at, change.weights.size(),
+                      train.weights.size());
+    if (change.at <= before)
+      throw UserError("{}: the change at sample {} does not come after the one before; write them in order",
+                      spec.where("data.train.weight_changes"), change.at);
+    before = change.at;
+  }
   if (spec.data.hold_out > 0)
     throw UserError(
         "{}: data.hold_out takes the last records of all files, and with data.train.weights that would be "
@@ -62,6 +78,28 @@ void check_split(const JobSpec& spec) {
   if (other != nullptr)
     throw UserError("{}: data.split and {} cannot be used together; remove one of them",
                     spec.where("data.split.column"), other);
+}
+
+// The expressions of a job, refused by the line that they stand in.
+void check_expression(const JobSpec& spec, std::string_view path, const std::string& text) {
+  try {
+    if (!text.empty()) Filter{text};
+  } catch (const UserError& error) {
+    throw UserError("{}: {}: {}", spec.where(path), path, error.what());
+  }
+}
+
+std::optional<TableSubsample> subsample_of(const JobSpec& spec) {
+  const SubsampleSpec& from = spec.data.subsample;
+  const bool keeps = !spec.is_default("data.subsample.keep");
+  if (from.where.empty() && (keeps || !from.by.empty()))
+    throw UserError("{}: data.subsample does not say which records it is for; write data.subsample.where",
+                    spec.where(keeps ? "data.subsample.keep" : "data.subsample.by"));
+  if (from.where.empty()) return {};
+  if (!keeps)
+    throw UserError("{}: data.subsample does not say how many of these records to keep; write keep: 0.1",
+                    spec.where("data.subsample.where"));
+  return TableSubsample{from.where, from.keep, from.reweight, from.by, static_cast<uint64_t>(spec.data.seed)};
 }
 
 CsvOptions csv_options(const JobSpec& spec) {
@@ -108,6 +146,10 @@ Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& pro
     options.transforms.push_back({transform.name, {transform.settings.begin(), transform.settings.end()}});
   options.bad = spec.data.errors.policy == DataErrors::kSkip ? BadRecords::kSkip : BadRecords::kStop;
   options.most_bad = options.bad == BadRecords::kSkip ? spec.data.errors.limit : 0;
+  check_expression(spec, "data.filter", spec.data.filter);
+  check_expression(spec, "data.subsample.where", spec.data.subsample.where);
+  options.filter = spec.data.filter;
+  options.subsample = subsample_of(spec);
   options.in_parts = !spec.data.train.weights.empty();
   options.split_column = spec.data.split.column;
   options.split_eval = spec.data.split.eval;
@@ -125,7 +167,10 @@ ReadOrder job_read_order(const JobSpec& spec, const Data& data) {
   const Shuffle shuffle = shuffle_of(spec.data.shuffle);
   const std::vector<double>& weights = spec.data.train.weights;
   if (weights.empty()) return {Order(seed, shape, shuffle)};
-  return {seed, data.parts, shape, shuffle, weights};
+  std::vector<MixtureShares> shares{{0, weights}};
+  for (const WeightChange& change : spec.data.train.weight_changes)
+    shares.push_back({change.at, change.weights});
+  return {seed, data.parts, shape, shuffle, shares};
 }
 
 StepOrder job_order(const JobParts& parts) {
@@ -138,6 +183,7 @@ InputSizes input_sizes(const Source& source) {
   for (const Column& column : source.columns()) {
     if (column.name == "dense") sizes.dense = column.shape.numel();
     tables += column.name.starts_with("category.") ? 1 : 0;
+    sizes.weighted = sizes.weighted || column.name == kWeightsColumn;
     sizes.documents = sizes.documents || column.name == "documents";
   }
   if (tables > 0) sizes.tables = tables;

@@ -15,9 +15,10 @@ namespace {
 // The sections and keys of the job file that decide bits as they are written. Those that act through several
 // values at once (steps, learning rate, leaves) are added resolved.
 constexpr auto kPaths = std::to_array<std::string_view>(
-    {"model.", "data.seed", "data.shuffle", "data.train.weights", "train.global_batch", "train.microbatch",
-     "train.optimizer.", "train.precision", "train.stochastic_rounding", "train.clip_norm", "train.ema",
-     "train.guard.", "train.seed", "strategy.tensor", "strategy.reduce.order"});
+    {"model.", "data.seed", "data.shuffle", "data.train.weights", "data.train.weight_changes",
+     "train.global_batch", "train.microbatch", "train.optimizer.", "train.precision",
+     "train.stochastic_rounding", "train.clip_norm", "train.ema", "train.guard.", "train.seed",
+     "strategy.tensor", "strategy.reduce.order"});
 
 bool decides_bits(std::string_view path) {
   return std::any_of(kPaths.begin(), kPaths.end(), [&](std::string_view entry) {

@@ -41,7 +41,8 @@ Model build(const JobSpec& spec, const InputSizes& inputs, int64_t batch, bool t
                             .bottom = m.bottom,
                             .top = m.top,
                             .batch = batch,
-                            .training = training});
+                            .training = training,
+                            .weighted = training && inputs.weighted});
     case ModelFamily::kResnet: break;
   }
   return build_resnet({.depth = m.depth,

@@ -9,6 +9,7 @@ namespace lockstep {
 struct InputSizes {
   int64_t tables = 6;      // categorical inputs
   int64_t dense = 8;       // numeric inputs
+  bool weighted = false;   // tables: a record's loss has a weight
   bool documents = false;  // rows of tokens say which document a position belongs to
 };
 

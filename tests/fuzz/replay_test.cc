@@ -7,6 +7,7 @@
 
 #include "fuzz/block_file.h"
 #include "fuzz/csv.h"
+#include "fuzz/filter.h"
 #include "fuzz/graph_text.h"
 #include "fuzz/image.h"
 #include "fuzz/job.h"
@@ -48,6 +49,7 @@ TEST(FuzzCorpus, EveryFileIsDecompressedOrAUserError) { replay("compressed", che
 TEST(FuzzCorpus, EveryFileIsBlocksOrAUserError) { replay("block_file", check_block_file); }
 TEST(FuzzCorpus, EveryFileIsParquetOrAUserError) { replay("parquet", check_parquet); }
 TEST(FuzzCorpus, EveryFileIsAnIndexOrAUserError) { replay("shard_index", check_shard_index); }
+TEST(FuzzCorpus, EveryTextIsAFilterOrAUserError) { replay("filter", check_filter); }
 TEST(FuzzCorpus, EveryTextIsAGraphOrAUserError) { replay("graph_text", check_graph_text); }
 TEST(FuzzCorpus, EveryTextIsAJobOrAUserError) { replay("job", check_job); }
 TEST(FuzzCorpus, EveryTextIsMetricsOrAUserError) { replay("metrics", check_metrics); }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 #include "data/format/byte_source.h"
 #include "data/format/column_block.h"
+#include "data/format/column_bounds.h"
 #include "data/format/shard_index.h"
 
 namespace lockstep {
@@ -51,6 +53,8 @@ class ShardDecoder {
   // Throws UserError that names file, offset and what is wrong, also for a record that the index has as good.
   virtual void decode(std::span<const std::string_view> fetched, int64_t first, int64_t count,
                       ColumnBlock& block) const = 0;
+  // What is known of a column of blocks in all records of a granule, without reading it; nothing by default.
+  virtual std::optional<ColumnBounds> bounds(int64_t /*granule*/, size_t /*column*/) const { return {}; }
   // Where a record lies, for messages; may read the shard.
   virtual std::string describe(int64_t record) const;
 

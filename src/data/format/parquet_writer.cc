@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <optional>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -141,6 +143,48 @@ Entries entries_of(const BlockColumn& column, size_t first, size_t count) {
     if (++entries.count > std::min(kMostEntries, count / 2 + 1)) return {};
   }
   return entries;
+}
+
+// What statistics say of the values of some records, in plain encoding without lengths. Long texts have no
+// bounds, NaN is no bound, and a zero is written so that it bounds zeros of both signs.
+ThriftWriter statistics_of(const BlockColumn& column, size_t first, size_t count) {
+  constexpr size_t kLongestBound = 64;
+  ThriftWriter statistics;
+  int64_t missing = 0;
+  for (size_t r = first; r < first + count; ++r) missing += column.is_missing(r) ? 1 : 0;
+  statistics.integer(3, missing, ThriftType::kI64);
+  std::visit(
+      [&](const auto& values) {
+        using T = typename std::decay_t<decltype(values)>::value_type;
+        std::optional<T> least, most;
+        for (size_t r = first; r < first + count; ++r) {
+          if (column.is_missing(r)) continue;
+          if constexpr (std::is_floating_point_v<T>)
+            if (std::isnan(values[r])) continue;
+          if (!least || values[r] < *least) least = values[r];
+          if (!most || *most < values[r]) most = values[r];
+        }
+        if (!least) return;
+        std::string low, high;
+        if constexpr (std::is_same_v<T, std::string_view>) {
+          if (least->size() > kLongestBound || most->size() > kLongestBound) return;
+          low = *least;
+          high = *most;
+        } else if constexpr (std::is_same_v<T, uint8_t>) {
+          put(low, static_cast<int32_t>(*least));
+          put(high, static_cast<int32_t>(*most));
+        } else {
+          if constexpr (std::is_floating_point_v<T>) {
+            if (*least == 0) least = -T{0};
+            if (*most == 0) most = T{0};
+          }
+          put(low, *least);
+          put(high, *most);
+        }
+        statistics.binary(5, high).binary(6, low);
+      },
+      column.values);
+  return statistics;
 }
 
 class ParquetWriter : public TableWriter {
@@ -280,6 +324,7 @@ class ParquetWriter : public TableWriter {
         .integer(7, sizes.stored, ThriftType::kI64)
         .integer(9, data, ThriftType::kI64);
     if (entries.count > 0) metadata.integer(11, dictionary, ThriftType::kI64);
+    metadata.structure(12, statistics_of(column, first, count));
     return ThriftWriter().integer(2, dictionary, ThriftType::kI64).structure(3, metadata).bytes();
   }
 
@@ -295,12 +340,15 @@ class ParquetWriter : public TableWriter {
         element.integer(6, kUtf8).structure(10, ThriftWriter().structure(1, ThriftWriter()));
       schema += element.bytes();
     }
+    std::string orders;  // that of its type for each column
+    for (size_t c = 0; c < fields_.size(); ++c) orders += ThriftWriter().structure(1, ThriftWriter()).bytes();
     return ThriftWriter()
         .integer(1, 2)
         .structures(2, fields_.size() + 1, schema)
         .integer(3, records_, ThriftType::kI64)
         .structures(4, group_count_, groups_)
         .binary(6, "lockstep")
+        .structures(7, fields_.size(), orders)
         .bytes();
   }
 

@@ -1,9 +1,5 @@
 #include "data/index/sidecar.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -13,6 +9,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "data/index/content_hash.h"
+#include "data/index/file_lock.h"
 
 namespace lockstep {
 namespace {
@@ -46,22 +43,6 @@ class HashingBytes : public ByteSource {
   const ByteSource& bytes_;
   mutable ContentHash hash_;
   mutable int64_t hashed_ = 0;
-};
-
-class FileLock {
- public:
-  explicit FileLock(const std::string& path) : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-    while (file_ >= 0 && flock(file_, LOCK_EX) != 0 && errno == EINTR) {
-    }
-  }
-  ~FileLock() {
-    if (file_ >= 0) close(file_);
-  }
-  FileLock(const FileLock&) = delete;
-  FileLock& operator=(const FileLock&) = delete;
-
- private:
-  int file_;
 };
 
 // What stands before the index in a sidecar.

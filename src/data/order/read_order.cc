@@ -14,19 +14,26 @@ constexpr uint64_t kPartSeed = 0x9e3779b97f4a7c15;
 }  // namespace
 
 ReadOrder::ReadOrder(uint64_t seed, const std::vector<int64_t>& parts, const OrderShape& shape,
-                     Shuffle shuffle, const std::vector<double>& weights)
+                     Shuffle shuffle, const std::vector<MixtureShares>& shares)
     : size_(std::accumulate(parts.begin(), parts.end(), int64_t{0})) {
-  if (weights.size() != parts.size())
-    throw UserError("{} weights for {} sources; give each source one", weights.size(), parts.size());
+  for (const MixtureShares& entry : shares)
+    if (entry.weights.size() != parts.size())
+      throw UserError("{} weights for {} sources; give each source one", entry.weights.size(), parts.size());
   int64_t first = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i] < 1) throw UserError("entry {} of the mixed sources has no records", i);
     OrderShape own = shape;
     own.records = parts[i];
     orders_.emplace_back(seed + i * kPartSeed, own, shuffle);
     firsts_.push_back(first);
     first += parts[i];
   }
-  mixture_.emplace(seed, std::vector<MixtureShares>{{0, weights}});
+  mixture_.emplace(seed, shares);
+}
+
+int64_t ReadOrder::part_of(int64_t record) const {
+  if (!mixture_) return 0;
+  return std::upper_bound(firsts_.begin(), firsts_.end(), record) - firsts_.begin() - 1;
 }
 
 void ReadOrder::records_at(std::span<int64_t> positions, std::vector<int64_t>* epochs) const {

@@ -22,7 +22,7 @@ std::vector<int64_t> records_of(const ReadOrder& order, int64_t first, int64_t c
 }
 
 TEST(ReadOrder, MixedSourcesHaveTheirShares) {
-  const ReadOrder order(5, {1000, 200}, kShape, Shuffle::kBlock, {1, 3});
+  const ReadOrder order(5, {1000, 200}, kShape, Shuffle::kBlock, {{0, {1, 3}}});
   EXPECT_EQ(order.size(), 1200);
   int64_t second = 0;
   std::vector<int64_t> epochs;
@@ -38,7 +38,7 @@ TEST(ReadOrder, MixedSourcesHaveTheirShares) {
 }
 
 TEST(ReadOrder, AnyBatchOfAMixtureIsTheSame) {
-  const ReadOrder order(5, {1000, 200, 50}, kShape, Shuffle::kGlobal, {1, 3, 0.5});
+  const ReadOrder order(5, {1000, 200, 50}, kShape, Shuffle::kGlobal, {{0, {1, 3, 0.5}}});
   const std::vector<int64_t> whole = records_of(order, 0, 6000);
   for (const int64_t batch : {1, 7, 100}) {
     std::vector<int64_t> found;
@@ -54,8 +54,8 @@ TEST(ReadOrder, AnyBatchOfAMixtureIsTheSame) {
 }
 
 TEST(ReadOrder, RefusesWeightsThatDoNotFit) {
-  EXPECT_THROW(ReadOrder(5, {1000, 200}, kShape, Shuffle::kBlock, {1}), UserError);
-  EXPECT_THROW(ReadOrder(5, {1000, 200}, kShape, Shuffle::kBlock, {0, 0}), UserError);
+  EXPECT_THROW(ReadOrder(5, {1000, 200}, kShape, Shuffle::kBlock, {{0, {1}}}), UserError);
+  EXPECT_THROW(ReadOrder(5, {1000, 200}, kShape, Shuffle::kBlock, {{0, {0, 0}}}), UserError);
 }
 
 }  // namespace

@@ -35,6 +35,55 @@ int64_t RecordSet::operator[](int64_t i) const {
   return static_cast<int64_t>(word) * 64 + std::countr_zero(bits);
 }
 
+void RecordSet::copy(int64_t first, std::span<int64_t> out) const {
+  if (out.empty()) return;
+  int64_t record = (*this)[first];
+  out[0] = record;
+  auto word = static_cast<size_t>(record / 64);
+  // Without the bits up to this record.
+  uint64_t bits = bits_[word] & ~((uint64_t{2} << (record % 64)) - 1);
+  for (size_t k = 1; k < out.size(); ++k) {
+    while (bits == 0) bits = bits_[++word];
+    out[k] = static_cast<int64_t>(word) * 64 + std::countr_zero(bits);
+    bits &= bits - 1;
+  }
+}
+
+int64_t RecordSet::before(int64_t record) const {
+  if (record >= records_) return size();
+  const auto end = static_cast<size_t>(record / 64);
+  size_t word = end / kWords * kWords;
+  int64_t count = before_[end / kWords];
+  for (; word < end; ++word) count += std::popcount(bits_[word]);
+  return count + std::popcount(bits_[end] & ((uint64_t{1} << (record % 64)) - 1));
+}
+
+RecordSet RecordSet::all(int64_t records) {
+  return {std::vector<uint64_t>(static_cast<size_t>((records + 63) / 64), UINT64_MAX), records};
+}
+
+RecordSet RecordSet::operator&(const RecordSet& other) const {
+  LOCKSTEP_CHECK(records_ == other.records_, "sets of {} and {} records", records_, other.records_);
+  std::vector<uint64_t> bits = bits_;
+  for (size_t i = 0; i < bits.size(); ++i) bits[i] &= other.bits_[i];
+  return {std::move(bits), records_};
+}
+
+RecordSet RecordSet::operator|(const RecordSet& other) const {
+  LOCKSTEP_CHECK(records_ == other.records_, "sets of {} and {} records", records_, other.records_);
+  std::vector<uint64_t> bits = bits_;
+  for (size_t i = 0; i < bits.size(); ++i) bits[i] |= other.bits_[i];
+  return {std::move(bits), records_};
+}
+
+RecordSet RecordSet::first(int64_t count) const {
+  std::vector<uint64_t> bits = bits_;
+  const int64_t end = count < size() ? (*this)[count] : records_;
+  for (size_t word = static_cast<size_t>(end / 64); word < bits.size(); ++word)
+    bits[word] &= word == static_cast<size_t>(end / 64) ? (uint64_t{1} << (end % 64)) - 1 : 0;
+  return {std::move(bits), records_};
+}
+
 RecordSet RecordSet::complement() const {
   std::vector<uint64_t> bits = bits_;
   for (uint64_t& word : bits) word = ~word;

@@ -2,6 +2,7 @@
 // i-th of them quick. 10^9 records take 140 MB.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,17 @@ class RecordSet {
   }
   // The i-th record of the set.
   int64_t operator[](int64_t i) const;
+  // out[k] = the (first + k)-th record of the set.
+  void copy(int64_t first, std::span<int64_t> out) const;
+  // How many records of the set have a smaller number.
+  int64_t before(int64_t record) const;
+
+  static RecordSet all(int64_t records);
   RecordSet complement() const;
+  RecordSet operator&(const RecordSet& other) const;
+  RecordSet operator|(const RecordSet& other) const;
+  // The first so many of the set.
+  RecordSet first(int64_t count) const;
 
   // As bytes, and back. Throws UserError for bytes that are no set of that many records.
   std::string bytes() const;

@@ -38,5 +38,30 @@ TEST(RecordSet, IsKeptAsBytes) {
   EXPECT_THROW(RecordSet::from_bytes(set.bytes(), 7777), UserError);
 }
 
+TEST(RecordSet, CountsAndCopiesAgreeWithBits) {
+  std::vector<uint64_t> bits(33);
+  for (size_t i = 0; i < bits.size(); ++i) bits[i] = i % 5 == 3 ? 0 : 0x9e3779b97f4a7c15 * (i + 1);
+  const RecordSet set(bits, 2100);
+  std::vector<int64_t> members;
+  for (int64_t record = 0; record < 2100; ++record) {
+    EXPECT_EQ(set.before(record), static_cast<int64_t>(members.size())) << record;
+    if (set.contains(record)) members.push_back(record);
+  }
+  EXPECT_EQ(set.before(2100), set.size());
+  for (const int64_t first : {0, 1, 77, 500}) {
+    std::vector<int64_t> some(300);
+    set.copy(first, some);
+    EXPECT_EQ(some, std::vector<int64_t>(members.begin() + first, members.begin() + first + 300)) << first;
+  }
+  const RecordSet few = set.first(77);
+  EXPECT_EQ(few.size(), 77);
+  EXPECT_EQ(few[76], members[76]);
+  EXPECT_EQ(set.first(set.size()).bytes(), set.bytes());
+  EXPECT_EQ((set & few).bytes(), few.bytes());
+  EXPECT_EQ((set | few).bytes(), set.bytes());
+  EXPECT_EQ((set & set.complement()).size(), 0);
+  EXPECT_EQ(RecordSet::all(2100).complement().size(), 0);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -56,8 +56,7 @@ DownSample::DownSample(uint64_t seed, double keep) : seed_(seed) {
 }
 
 bool DownSample::keeps(int64_t record) const {
-  return threshold_ == UINT64_MAX ||
-         mix64(mix64(static_cast<uint64_t>(record)) + mix64(seed_ ^ 0x646f776e00000000)) < threshold_;
+  return keeps_hash(mix64(mix64(static_cast<uint64_t>(record)) + mix64(seed_ ^ 0x646f776e00000000)));
 }
 
 }  // namespace lockstep

@@ -28,16 +28,22 @@ class EntitySplit {
 };
 
 // Keeps a share of some records (those of the common class, say) and gives the kept ones the weight that
-// restores their sum. Which ones are kept is a function of the seed and the record's number.
+// restores their sum. Which ones are kept is a function of the seed and the record's number, or the key of
+// its entity: then all records of an entity are kept or none.
 class DownSample {
  public:
   // Throws UserError for a share that is not in (0, 1].
   DownSample(uint64_t seed, double keep);
 
   bool keeps(int64_t record) const;
+  bool keeps(std::string_view key) const { return keeps_hash(entity_hash(seed_ ^ kEntities, key)); }
   float weight() const { return weight_; }
 
  private:
+  // Apart from the entities of a split.
+  static constexpr uint64_t kEntities = 0x73616d706c650000;
+  bool keeps_hash(uint64_t hash) const { return threshold_ == UINT64_MAX || hash < threshold_; }
+
   uint64_t seed_;
   uint64_t threshold_;
   float weight_;

@@ -24,6 +24,14 @@ ColumnBlock& transformed(const ShardSet& shards, const Transforms& transforms, B
   return scratch.block;
 }
 
+// What the records from `first` on count.
+void add_weights(const RecordWeights& weights, const ShardSet& shards, int64_t first, ColumnBlock& block) {
+  BlockColumn column = make_column({kWeightsColumn, ValueType::kF32, 1});
+  for (int64_t r = 0; r < block.records; ++r)
+    column.as<float>().push_back(weights.of(shards.original(first + r)));
+  block.columns.push_back(std::move(column));
+}
+
 void clear_row(const Batch& batch, size_t column, std::span<std::byte> row) {
   const Column& kind = batch.columns()[column];
   std::fill(row.begin(), row.end(), std::byte{0});
@@ -53,13 +61,19 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
     most_fields = std::max(most_fields, fields.size());
     text += transform->text() + "\n" + transform->fitted();
   }
+  if (options_.weights) {
+    options_.columns.push_back({kWeightsColumn, DType::kF32, {}});
+    layout_ = RowLayout(options_.columns);
+    fields.push_back({kWeightsColumn, ValueType::kF32, 1});
+    text += "weights " + options_.weights->text + "\n";
+  }
   for (const Column& column : options_.columns) index_of(fields, column.name);
   if (varies_) text += fmt::format("seed {}\n", options_.seed);
   fingerprint_ = sha256(text);
 
   const int64_t rows = block_ * layout_.row_bytes() + static_cast<int64_t>(sizeof(RowBlock));
   // Beside the rows: the fetched bytes, and columns of which none takes more than a view per value.
-  const int64_t fetched = shards_->manifest().bytes() / size() * block_;
+  const int64_t fetched = shards_->bytes_of(block_);
   const int64_t decoded = block_ * static_cast<int64_t>(most_fields * sizeof(std::string_view));
   const int64_t loading = rows + fetched + decoded;
   if (loading > options_.budget)
@@ -77,8 +91,9 @@ std::unique_ptr<RowBlock> FileSource::load(int64_t block, int64_t epoch) const {
   thread_local BlockScratch scratch;
   const int64_t first = block * block_;
   const int64_t count = std::min(block_, size() - first);
-  const ColumnBlock& columns =
+  ColumnBlock& columns =
       transformed(*shards_, transforms_, {options_.seed, epoch, first}, count, scratch, counters_);
+  if (options_.weights) add_weights(*options_.weights, *shards_, first, columns);
   const StageCounters::Timer timer(counters_, InputStage::kTransform);
   return std::make_unique<RowBlock>(layout_, options_.columns, columns);
 }

@@ -10,6 +10,7 @@
 
 #include "data/pipeline/block_cache.h"
 #include "data/pipeline/shard_set.h"
+#include "data/select/record_weights.h"
 #include "data/source.h"
 #include "data/transform/transform.h"
 
@@ -20,6 +21,8 @@ struct FileSourceOptions {
   int64_t budget = int64_t{512} << 20;  // bytes of blocks in memory
   uint64_t seed = 0;                    // of random transforms
   int64_t block = 0;                    // records that are read at once; 0: what the manifest says
+  // What records count in the loss, as one more column; null: all the same, and no such column.
+  std::shared_ptr<const RecordWeights> weights = {};
 };
 
 class FileSource : public Source {
@@ -28,7 +31,7 @@ class FileSource : public Source {
   FileSource(std::shared_ptr<const ShardSet> shards, std::vector<std::shared_ptr<const Transform>> transforms,
              FileSourceOptions options);
 
-  int64_t size() const override { return shards_->manifest().records(); }
+  int64_t size() const override { return shards_->records(); }
   std::vector<Column> columns() const override { return options_.columns; }
   void fill(std::span<const int64_t> records, Batch& batch) const override {
     fill_in_epochs(records, {}, batch);

@@ -15,16 +15,6 @@ constexpr int64_t kRecords = 512;
 
 using Fits = std::vector<std::unique_ptr<TransformFit>>;  // null: not fitted in this pass
 
-// What a fit reads of a block, less the records that are not fitted to.
-ColumnBlock fitted_part(const ColumnBlock& block, const std::vector<BlockField>& reads,
-                        const std::vector<uint8_t>& marked) {
-  ColumnBlock part;
-  part.records = block.records;
-  for (const BlockField& field : reads) part.columns.push_back(block.column(field.name));
-  keep_records(marked, part);
-  return part;
-}
-
 class Pass {
  public:
   Pass(const ShardSet& shards, const std::vector<std::shared_ptr<Transform>>& transforms, FitPass plan,
@@ -61,16 +51,10 @@ class Pass {
     thread_local BlockScratch scratch;
     const int64_t first = number * kRecords;
     shards_.load(first, std::min(kRecords, options_.records - first), scratch, counters_);
-    std::vector<uint8_t> marked;
-    if (options_.only != nullptr)
-      for (int64_t r = 0; r < scratch.block.records; ++r)
-        marked.push_back(options_.only->contains(first + r) ? 1 : 0);
     Fits fits = begin();
     try {
       for (size_t i = 0; i < fits.size(); ++i) {
-        if (fits[i] && options_.only == nullptr) fits[i]->add(scratch.block);
-        if (fits[i] && options_.only != nullptr)
-          fits[i]->add(fitted_part(scratch.block, transforms_[i]->fit_reads(), marked));
+        if (fits[i]) fits[i]->add(scratch.block);
         if (plan_.apply[i]) transforms_[i]->apply({0, 0, first}, scratch.block);
       }
     } catch (const BadValue& bad) {

@@ -4,15 +4,13 @@
 #include <memory>
 #include <vector>
 
-#include "data/order/record_set.h"
 #include "data/pipeline/shard_set.h"
 #include "data/transform/transform.h"
 
 namespace lockstep {
 
 struct FitOptions {
-  int64_t records = 0;              // the first ones
-  const RecordSet* only = nullptr;  // of these, those in the set; null: all
+  int64_t records = 0;  // the first ones
   int threads = 1;
 };
 

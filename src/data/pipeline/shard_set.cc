@@ -26,68 +26,116 @@ ShardSet::ShardSet(std::unique_ptr<Format> format, const std::vector<std::string
     : ShardSet(std::move(format), open_all(files, options.index_folder), options) {}
 
 ShardSet::ShardSet(std::unique_ptr<Format> format, std::vector<std::unique_ptr<ByteSource>> shards,
-                   const ShardSetOptions& options)
-    : format_(std::move(format)), bytes_(std::move(shards)) {
-  if (bytes_.empty()) throw UserError("no data files are given");
-  fields_ = format_->fields(*bytes_[0]);
-  index_shards(options);
+                   const ShardSetOptions& options) {
+  auto opened = std::make_shared<Opened>();
+  opened->format = std::move(format);
+  opened->bytes = std::move(shards);
+  if (opened->bytes.empty()) throw UserError("no data files are given");
+  opened->fields = opened->format->fields(*opened->bytes[0]);
+  index_shards(*opened, options);
   std::vector<ManifestShard> entries;
-  for (size_t i = 0; i < bytes_.size(); ++i) {
-    decoders_.push_back(format_->open(*bytes_[i], indexes_[i]));
-    entries.push_back({bytes_[i]->name(), bytes_[i]->size(), indexes_[i].records, indexes_[i].content});
+  for (size_t i = 0; i < opened->bytes.size(); ++i) {
+    const ByteSource& bytes = *opened->bytes[i];
+    const ShardIndex& index = opened->indexes[i];
+    opened->decoders.push_back(opened->format->open(bytes, index));
+    entries.push_back({bytes.name(), bytes.size(), index.records, index.content});
   }
-  manifest_ = std::make_unique<Manifest>(std::move(entries));
+  opened->manifest = std::make_unique<Manifest>(std::move(entries));
+  opened_ = std::move(opened);
   check_bad(options);
 }
 
-void ShardSet::index_shards(const ShardSetOptions& options) {
+ShardSet ShardSet::select(std::shared_ptr<const RecordSet> only, std::string definition) const {
+  LOCKSTEP_CHECK(!only_ && only->records() == manifest().records(), "a set of {} records for {}",
+                 only->records(), manifest().records());
+  return {opened_, std::move(only), std::move(definition)};
+}
+
+void ShardSet::index_shards(Opened& opened, const ShardSetOptions& options) {
+  const Format& format = options.indexed_by != nullptr ? *options.indexed_by : *opened.format;
+  const auto& bytes = opened.bytes;
   int64_t all = 0;
-  for (const auto& shard : bytes_) all += shard->size();
+  for (const auto& shard : bytes) all += shard->size();
   std::atomic<int64_t> done = 0;
-  const Format::Progress progress = [&](int64_t bytes) {
-    const int64_t now = done += bytes;
+  const Format::Progress progress = [&](int64_t looked_at) {
+    const int64_t now = done += looked_at;
     if (options.progress) options.progress(now, all);
   };
-  indexes_.resize(bytes_.size());
-  ThreadPool pool(std::clamp<int>(options.threads, 1, static_cast<int>(bytes_.size())));
-  pool.run(static_cast<int64_t>(bytes_.size()), [&](int64_t task) {
+  opened.indexes.resize(bytes.size());
+  ThreadPool pool(std::clamp<int>(options.threads, 1, static_cast<int>(bytes.size())));
+  pool.run(static_cast<int64_t>(bytes.size()), [&](int64_t task) {
     const auto i = static_cast<size_t>(task);
-    const bool text = bytes_[i]->stamp().ends_with(" text");
+    const bool text = bytes[i]->stamp().ends_with(" text");
     if (text) {
-      indexes_[i] = build_index(*format_, *bytes_[i], progress);
+      opened.indexes[i] = build_index(format, *bytes[i], progress);
       return;
     }
-    IndexResult result = index_of_file(*format_, *bytes_[i], options.index_folder, progress);
-    if (!result.built) progress(bytes_[i]->size());
-    indexes_[i] = std::move(result.index);
+    IndexResult result = index_of_file(format, *bytes[i], options.index_folder, progress);
+    if (!result.built) progress(bytes[i]->size());
+    opened.indexes[i] = std::move(result.index);
   });
 }
 
 std::vector<std::string> ShardSet::bad_records() const {
   std::vector<std::string> all;
-  for (size_t i = 0; i < bytes_.size(); ++i)
-    for (const BadRecord& record : indexes_[i].bad)
-      all.push_back(fmt::format("{} at byte {}: {}", bytes_[i]->name(), record.offset, record.reason));
+  for (size_t i = 0; i < opened_->bytes.size(); ++i)
+    for (const BadRecord& record : index(i).bad)
+      all.push_back(
+          fmt::format("{} at byte {}: {}", opened_->bytes[i]->name(), record.offset, record.reason));
   return all;
 }
 
-void ShardSet::check_bad(const ShardSetOptions& options) const {
+int64_t ShardSet::bad_count() const {
   int64_t bad = 0;
-  for (const ShardIndex& index : indexes_)
+  for (const ShardIndex& index : opened_->indexes)
     for (const BadRecord& record : index.bad) bad += record.records;
-  const int64_t records = manifest_->records() + bad;
+  return bad;
+}
+
+void ShardSet::check_bad(const ShardSetOptions& options) const {
+  const int64_t bad = bad_count();
+  const int64_t records = manifest().records() + bad;
   if (static_cast<double>(bad) <= options.most_bad * static_cast<double>(records)) return;
   throw UserError("{} of {} records cannot be used, more than the share of {} that is allowed; the first: {}",
                   bad, records, options.most_bad, bad_records()[0]);
 }
 
+// Records so far apart that what lies between them is not worth reading; a granule is seldom longer.
+constexpr int64_t kLongestGap = 64;
+
+int64_t ShardSet::bytes_of(int64_t count) const {
+  const int64_t each = manifest().bytes() / manifest().records();
+  if (!only_) return each * count;
+  const int64_t apart = (manifest().records() + records() - 1) / std::max<int64_t>(records(), 1);
+  return each * count * std::min(apart, kLongestGap);
+}
+
+std::vector<ShardSet::Range> ShardSet::ranges_of(int64_t first, int64_t count,
+                                                 std::vector<uint8_t>* marks) const {
+  if (!only_) return {{first, count}};
+  std::vector<Range> ranges;
+  std::vector<int64_t> records(static_cast<size_t>(count));
+  only_->copy(first, records);
+  for (const int64_t record : records) {
+    if (ranges.empty() || record - (ranges.back().first + ranges.back().count) >= kLongestGap)
+      ranges.push_back({record, 0});
+    const auto between = static_cast<size_t>(record - ranges.back().first - ranges.back().count);
+    ranges.back().count = record + 1 - ranges.back().first;
+    if (marks == nullptr) continue;
+    marks->insert(marks->end(), between, 0);
+    marks->push_back(1);
+  }
+  return ranges;
+}
+
 template <typename Part>
-void ShardSet::for_each_shard(int64_t first, int64_t count, const Part& part) const {
+void ShardSet::for_each_shard(const Range& range, const Part& part) const {
+  int64_t first = range.first, count = range.count;
   while (count > 0) {
-    const Manifest::Place place = manifest_->locate(first);
+    const Manifest::Place place = manifest().locate(first);
     const int64_t here =
-        records_together(indexes_[place.shard], place.record,
-                         std::min(count, manifest_->shards()[place.shard].records - place.record));
+        records_together(index(place.shard), place.record,
+                         std::min(count, manifest().shards()[place.shard].records - place.record));
     part(place.shard, place.record, here);
     first += here;
     count -= here;
@@ -95,11 +143,11 @@ void ShardSet::for_each_shard(int64_t first, int64_t count, const Part& part) co
 }
 
 void ShardSet::load(int64_t first, int64_t count, BlockScratch& scratch, StageCounters& counters) const {
-  scratch.block.reset(fields_);
+  scratch.block.reset(fields());
   size_t buffers = 0;
   int64_t fetched = 0;
-  for_each_shard(first, count, [&](size_t shard, int64_t from, int64_t records) {
-    const ShardDecoder& decoder = *decoders_[shard];
+  const auto load_part = [&](size_t shard, int64_t from, int64_t records) {
+    const ShardDecoder& decoder = this->decoder(shard);
     std::vector<std::string_view> texts;
     {
       const StageCounters::Timer timer(counters, InputStage::kFetch);
@@ -108,7 +156,7 @@ void ShardSet::load(int64_t first, int64_t count, BlockScratch& scratch, StageCo
         std::string& buffer = *scratch.buffers_[buffers++];
         const auto bytes = static_cast<size_t>(span.bytes);
         if (buffer.size() < bytes + ShardDecoder::kPadding) buffer.resize(bytes + ShardDecoder::kPadding);
-        bytes_[shard]->read(span.offset, std::span(buffer).first(bytes));
+        opened_->bytes[shard]->read(span.offset, std::span(buffer).first(bytes));
         std::fill_n(buffer.data() + bytes, ShardDecoder::kPadding, '\0');
         texts.emplace_back(buffer.data(), bytes);
         fetched += span.bytes;
@@ -116,27 +164,36 @@ void ShardSet::load(int64_t first, int64_t count, BlockScratch& scratch, StageCo
     }
     const StageCounters::Timer timer(counters, InputStage::kDecode);
     decoder.decode(texts, from, records, scratch.block);
-  });
+  };
+  std::vector<uint8_t> marks;
+  int64_t decoded = 0;
+  for (const Range& range : ranges_of(first, count, &marks)) {
+    for_each_shard(range, load_part);
+    decoded += range.count;
+  }
   counters.count_block(fetched);
-  LOCKSTEP_CHECK(scratch.block.records == count, "{} decoded {} records of {}", format_->name(),
-                 scratch.block.records, count);
+  LOCKSTEP_CHECK(scratch.block.records == decoded, "{} decoded {} records of {}", format().name(),
+                 scratch.block.records, decoded);
+  if (decoded > count) keep_records(marks, scratch.block);
 }
 
 void ShardSet::expect(int64_t first, int64_t count) const {
-  for_each_shard(first, count, [&](size_t shard, int64_t from, int64_t records) {
-    for (const GranuleSpan& span : decoders_[shard]->spans(from, records))
-      bytes_[shard]->expect(span.offset, span.bytes);
-  });
+  for (const Range& range : ranges_of(first, count, nullptr))
+    for_each_shard(range, [&](size_t shard, int64_t from, int64_t records) {
+      for (const GranuleSpan& span : decoder(shard).spans(from, records))
+        opened_->bytes[shard]->expect(span.offset, span.bytes);
+    });
 }
 
 std::string ShardSet::describe(int64_t record) const {
-  const Manifest::Place place = manifest_->locate(record);
-  return decoders_[place.shard]->describe(place.record);
+  const Manifest::Place place = manifest().locate(original(record));
+  return decoder(place.shard).describe(place.record);
 }
 
 std::string ShardSet::fingerprint() const {
-  return sha256(fmt::format("shards 1\n{} {}\n{}{}\n", format_->name(), format_->version(),
-                            format_->options().text(), manifest_->fingerprint()));
+  const std::string all = sha256(fmt::format("shards 1\n{} {}\n{}{}\n", format().name(), format().version(),
+                                             format().options().text(), manifest().fingerprint()));
+  return only_ ? sha256(fmt::format("select 1\n{}\n{}\n", all, definition_)) : all;
 }
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
 // ShardSet: the shards of a data set, opened and indexed, from which any range of records can be decoded by
-// any thread.
+// any thread; or some of their records, numbered through as if there were no others.
 #pragma once
 #include <memory>
 #include <string>
@@ -8,6 +8,7 @@
 #include "data/format/format.h"
 #include "data/index/index_progress.h"
 #include "data/index/manifest.h"
+#include "data/order/record_set.h"
 #include "data/pipeline/stage_counters.h"
 
 namespace lockstep {
@@ -17,6 +18,8 @@ struct ShardSetOptions {
   int threads = 1;                // to build indexes with
   double most_bad = 0;  // share of the records that may be left out, where the format skips bad ones
   IndexProgress progress = {};
+  // Whose index is used, where another format's columns decide what a bad record is; null: that of the set.
+  const Format* indexed_by = nullptr;
 };
 
 // What one thread reads and decodes into, used again from block to block.
@@ -38,12 +41,27 @@ class ShardSet {
   ShardSet(std::unique_ptr<Format> format, const std::vector<std::string>& files,
            const ShardSetOptions& options = {});
 
-  const Format& format() const { return *format_; }
-  const Manifest& manifest() const { return *manifest_; }
-  const std::vector<BlockField>& fields() const { return fields_; }
-  const ShardIndex& index(size_t shard) const { return indexes_[shard]; }
+  // Only these of the records, of a set that has all of them. They share everything else; `definition` says
+  // which records they are, for the fingerprint.
+  ShardSet select(std::shared_ptr<const RecordSet> only, std::string definition) const;
+
+  int64_t records() const { return only_ ? only_->size() : manifest().records(); }
+  // The number that a record has among all of the shards.
+  int64_t original(int64_t record) const { return only_ ? (*only_)[record] : record; }
+  // How many records come before what is number `original` among all of the shards.
+  int64_t records_before(int64_t original) const { return only_ ? only_->before(original) : original; }
+  // What loading so many records may have to fetch, about.
+  int64_t bytes_of(int64_t count) const;
+
+  const Format& format() const { return *opened_->format; }
+  const Manifest& manifest() const { return *opened_->manifest; }  // of all records
+  const std::vector<BlockField>& fields() const { return opened_->fields; }
+  const ShardIndex& index(size_t shard) const { return opened_->indexes[shard]; }
+  const ShardDecoder& decoder(size_t shard) const { return *opened_->decoders[shard]; }
   // Records that were left out: "tx.csv at byte 512: 3 fields ...".
   std::vector<std::string> bad_records() const;
+  // How many they are: some damage takes several with it.
+  int64_t bad_count() const;
 
   // Records [first, first + count) into scratch.block.
   void load(int64_t first, int64_t count, BlockScratch& scratch, StageCounters& counters) const;
@@ -54,18 +72,34 @@ class ShardSet {
   std::string fingerprint() const;
 
  private:
-  void index_shards(const ShardSetOptions& options);
+  struct Opened {
+    std::unique_ptr<Format> format;
+    std::vector<std::unique_ptr<ByteSource>> bytes;
+    std::vector<ShardIndex> indexes;
+    std::vector<std::unique_ptr<ShardDecoder>> decoders;
+    std::unique_ptr<Manifest> manifest;
+    std::vector<BlockField> fields;
+  };
+  // Consecutive records of the shards.
+  struct Range {
+    int64_t first, count;
+  };
+
+  ShardSet(std::shared_ptr<const Opened> opened, std::shared_ptr<const RecordSet> only,
+           std::string definition)
+      : opened_(std::move(opened)), only_(std::move(only)), definition_(std::move(definition)) {}
+
+  static void index_shards(Opened& opened, const ShardSetOptions& options);
   void check_bad(const ShardSetOptions& options) const;
+  // The ranges that hold some records of the set, and with `marks` which of theirs these are.
+  std::vector<Range> ranges_of(int64_t first, int64_t count, std::vector<uint8_t>* marks) const;
   // Calls part(shard, first, count) for the parts of the range that lie together in a shard.
   template <typename Part>
-  void for_each_shard(int64_t first, int64_t count, const Part& part) const;
+  void for_each_shard(const Range& range, const Part& part) const;
 
-  std::unique_ptr<Format> format_;
-  std::vector<std::unique_ptr<ByteSource>> bytes_;
-  std::vector<ShardIndex> indexes_;
-  std::vector<std::unique_ptr<ShardDecoder>> decoders_;
-  std::unique_ptr<Manifest> manifest_;
-  std::vector<BlockField> fields_;
+  std::shared_ptr<const Opened> opened_;
+  std::shared_ptr<const RecordSet> only_;  // null: all
+  std::string definition_;
 };
 
 }  // namespace lockstep

@@ -97,6 +97,11 @@ class ParquetDecoder : public ShardDecoder {
     block.records += count;
   }
 
+  // A granule is a row group; rows of it that are left out only make the bounds wider than need be.
+  std::optional<ColumnBounds> bounds(int64_t granule, size_t column) const override {
+    return layout_.metadata.bounds(static_cast<size_t>(granule), layout_.wanted[column]);
+  }
+
   std::string describe(int64_t record) const override {
     const int64_t row = row_of(record);
     return fmt::format("{} record {} (row group {})", bytes().name(), row, group_of(row));

@@ -205,6 +205,29 @@ std::optional<Codec> compression_of(int64_t codec) {
   }
 }
 
+// A text longer than this is no use as a bound.
+constexpr size_t kLongestBound = 1 << 12;
+
+Statistics read_statistics(ThriftReader& reader) {
+  Statistics statistics;
+  reader.structure([&](int id, ThriftType type) {
+    std::optional<std::string>* value = id == 1   ? &statistics.max
+                                        : id == 2 ? &statistics.min
+                                        : id == 5 ? &statistics.max_value
+                                        : id == 6 ? &statistics.min_value
+                                                  : nullptr;
+    if (id == 3) {
+      statistics.nulls = long_of(reader.integer(type), "a number of missing values");
+    } else if (value != nullptr) {
+      const std::string_view bytes = reader.binary(type);
+      if (bytes.size() <= kLongestBound) *value = bytes;
+    } else {
+      reader.skip(type);
+    }
+  });
+  return statistics;
+}
+
 ColumnChunk read_chunk(ThriftReader& reader) {
   ColumnChunk chunk;
   int64_t data = -1;
@@ -219,6 +242,10 @@ ColumnChunk read_chunk(ThriftReader& reader) {
       case 7: chunk.bytes = long_of(reader.integer(type), "the size of a column"); break;
       case 9: data = long_of(reader.integer(type), "the offset of a column"); break;
       case 11: dictionary = long_of(reader.integer(type), "the offset of a dictionary"); break;
+      case 12:
+        reader.expect(type, ThriftType::kStruct);
+        chunk.statistics = read_statistics(reader);
+        break;
       default: reader.skip(type);
     }
   };
@@ -245,6 +272,16 @@ RowGroup read_group(ThriftReader& reader) {
       reader.skip(type);
   });
   return group;
+}
+
+// Whether a column has the order of its type, the only one that is known here.
+bool read_order(ThriftReader& reader) {
+  bool of_type = false;
+  reader.structure([&](int id, ThriftType type) {
+    of_type = of_type || id == 1;
+    reader.skip(type);
+  });
+  return of_type;
 }
 
 void refuse_codecs(FileMetadata& metadata) {
@@ -291,6 +328,11 @@ BlockField Leaf::field() const {
   return {name, type(), list() ? kVarying : 1};
 }
 
+ColumnBounds FileMetadata::bounds(size_t group, size_t leaf) const {
+  return bounds_of(leaves[leaf], groups[group].columns[leaf].statistics,
+                   leaf < ordered.size() && ordered[leaf], groups[group].rows);
+}
+
 FileMetadata parse_metadata(std::string_view footer) {
   ThriftReader reader(footer);
   std::vector<SchemaElement> elements;
@@ -300,6 +342,8 @@ FileMetadata parse_metadata(std::string_view footer) {
       reader.list(type, ThriftType::kStruct, [&] { elements.push_back(read_element(reader)); });
     else if (id == 4)
       reader.list(type, ThriftType::kStruct, [&] { metadata.groups.push_back(read_group(reader)); });
+    else if (id == 7)
+      reader.list(type, ThriftType::kStruct, [&] { metadata.ordered.push_back(read_order(reader)); });
     else
       reader.skip(type);
   });

@@ -10,6 +10,7 @@
 #include "data/format/byte_source.h"
 #include "data/format/codec.h"
 #include "data/format/column_block.h"
+#include "data/format/parquet/statistics.h"
 
 namespace lockstep::parquet {
 
@@ -51,6 +52,7 @@ struct ColumnChunk {
   int64_t values = 0;
   std::optional<Codec> compression;  // nothing: one that is not supported
   int codec = 0;                     // as numbered in files
+  Statistics statistics = {};
 };
 
 struct RowGroup {
@@ -61,6 +63,10 @@ struct RowGroup {
 struct FileMetadata {
   std::vector<Leaf> leaves;
   std::vector<RowGroup> groups;
+  std::vector<bool> ordered = {};  // whether bounds of each leaf have the order of its type; empty: not known
+
+  // What is known of the values of a leaf in a row group.
+  ColumnBounds bounds(size_t group, size_t leaf) const;
 };
 
 // Reads and parses the footer. Throws UserError by file and offset.

@@ -1,0 +1,66 @@
+// Filter: which records of a table are used, as a job writes it:
+//
+//   amount > 0 and country in ('DE', 'FR') and label is not missing
+//
+// Comparisons (== != < <= > >=) of a column with a number or a text in single quotes, `in` and `not in` a
+// list of these, `is missing`, `is not missing`; joined by not, and, or (which bind in this order) and
+// parentheses. A column whose name is not plain stands in `backquotes`; a quote in a text is written twice.
+// Texts are compared by their bytes. A comparison with a value that is missing is false, whatever it is.
+//
+// A pure function of the record: evaluated once for each and kept (data/select/kept_set.h).
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/format/column_block.h"
+#include "data/format/column_bounds.h"
+
+namespace lockstep {
+
+struct FilterNode {
+  enum class Kind : uint8_t {
+    kAnd,
+    kOr,
+    kNot,
+    kEqual,
+    kUnequal,
+    kLess,
+    kAtMost,
+    kMore,
+    kAtLeast,
+    kIn,
+    kMissing
+  };
+  Kind kind = Kind::kAnd;
+  std::vector<FilterNode> parts = {};    // of and, or, not
+  std::string column = {};               // of all others
+  std::vector<ScalarValue> values = {};  // of comparisons one, of `in` at least one; all of one type
+};
+
+class Filter {
+ public:
+  // Throws UserError that names the character at which the text cannot be understood.
+  explicit Filter(std::string_view text);
+
+  const FilterNode& root() const { return root_; }
+  // The same for all ways to write it that differ in spaces, parentheses and spelling of numbers alone.
+  std::string text() const;
+  // What must be decoded: columns compared with numbers as f64, the others as bytes.
+  std::vector<BlockField> columns() const;
+
+  // One byte for each record of the block, 1 where it matches. The columns may come in any type. Throws
+  // BadValue for a text that is compared with numbers and is none; if `lenient`, that counts as missing.
+  std::vector<uint8_t> matches(const ColumnBlock& block, bool lenient = false) const;
+
+  // Whether some record may match, given what is known of each column.
+  using BoundsOf = std::function<ColumnBounds(std::string_view column)>;
+  bool may_match(const BoundsOf& bounds) const;
+
+ private:
+  FilterNode root_;
+};
+
+}  // namespace lockstep

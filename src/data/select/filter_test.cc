@@ -1,0 +1,186 @@
+// Filters: what they mean, what they are refused for, and that bounds never rule out a record that matches.
+#include "data/select/filter.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+#include "base/error.h"
+#include "data/transform/transform.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// amount f64, count i64, country text; the last record misses all of them.
+ColumnBlock block() {
+  ColumnBlock block;
+  block.reset(
+      {{"amount", ValueType::kF64, 1}, {"count", ValueType::kI64, 1}, {"country", ValueType::kBytes, 1}});
+  block.records = 5;
+  block.columns[0].as<double>() = {-1.5, 0, 2.5, kNaN, 0};
+  block.columns[1].as<int64_t>() = {1, 2, 9007199254740993, 4, 0};
+  block.columns[2].as<std::string_view>() = {"DE", "FR", "it's", "NA", ""};
+  for (size_t c : {0, 1, 2}) block.columns[c].missing = {0, 0, 0, 0, 1};
+  return block;
+}
+
+std::string marks(const std::string& text) {
+  std::string found;
+  for (const uint8_t mark : Filter(text).matches(block())) found += mark != 0 ? '1' : '0';
+  return found;
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    Filter{text};
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Filter, ComparesNumbersAndTexts) {
+  EXPECT_EQ(marks("amount > 0"), "00100");
+  EXPECT_EQ(marks("amount >= 0"), "01100");
+  EXPECT_EQ(marks("amount != 0"), "10100");
+  EXPECT_EQ(marks("amount <= -1.5"), "10000");
+  EXPECT_EQ(marks("amount < 2.5e0"), "11000");
+  EXPECT_EQ(marks("country == 'DE'"), "10000");
+  EXPECT_EQ(marks("country > 'DF'"), "01100");
+  EXPECT_EQ(marks("country == 'it''s'"), "00100");
+  EXPECT_EQ(marks("country in ('FR', 'DE')"), "11000");
+  EXPECT_EQ(marks("count in (1, 4.0, 7)"), "10010");
+  EXPECT_EQ(marks("country not in ('FR', 'DE')"), "00111");
+  EXPECT_EQ(marks("count == '4'"), "00010");
+}
+
+TEST(Filter, WholeNumbersAreComparedExactly) {
+  EXPECT_EQ(marks("count == 9007199254740993"), "00100");
+  EXPECT_EQ(marks("count == 9007199254740992"), "00000");
+  EXPECT_EQ(marks("count > 9007199254740992"), "00100");
+  EXPECT_EQ(marks("count > 0.5"), "11110");
+}
+
+TEST(Filter, WhatIsMissingMatchesNoComparison) {
+  EXPECT_EQ(marks("amount is missing"), "00011");
+  EXPECT_EQ(marks("country is missing"), "00011");
+  EXPECT_EQ(marks("count is not missing"), "11110");
+  EXPECT_EQ(marks("not amount > 0"), "11011");
+  EXPECT_EQ(marks("amount > 0 or amount <= 0"), "11100");
+}
+
+TEST(Filter, NotBindsBeforeAndBeforeOr) {
+  EXPECT_EQ(marks("not amount > 0 and count < 3"), "11000");
+  EXPECT_EQ(marks("count == 4 or count == 1 and amount > 0"), "00010");
+  EXPECT_EQ(marks("(count == 4 or count == 1) and amount < 0"), "10000");
+  EXPECT_EQ(marks("NOT (count == 4 OR count == 1) AND `amount` IS NOT MISSING"), "01100");
+}
+
+TEST(Filter, HasOneTextForAllSpellings) {
+  EXPECT_EQ(Filter("a>1 and  (b in('x','it''s'))").text(), "(`a` > 1 and `b` in ('x', 'it''s'))");
+  EXPECT_EQ(Filter(" ( `a` > +1.0e0 AND b in ('x', 'it''s') ) ").text(),
+            Filter("a>1 and b in('x','it''s')").text());
+  for (const char* text : {"a > 1.5 or not b is missing", "not (a == 1 and b < -2)", "`odd name` != 'x'"})
+    EXPECT_EQ(Filter(Filter(text).text()).text(), Filter(text).text());
+}
+
+TEST(Filter, NamesItsColumnsOnce) {
+  const std::vector<BlockField> expected = {
+      {"a", ValueType::kF64, 1}, {"b", ValueType::kBytes, 1}, {"c", ValueType::kBytes, 1}};
+  EXPECT_EQ(Filter("a > 1 and b == 'x' and a < 3 and c is missing and a is missing").columns(), expected);
+}
+
+TEST(Filter, SaysWhereItCannotBeUnderstood) {
+  EXPECT_EQ(refusal(""),
+            "at character 1 of the filter: it ends where a comparison such as amount > 0 is expected");
+  EXPECT_EQ(refusal("amount >"),
+            "at character 9 of the filter: it ends where a number or a text in single quotes is expected");
+  EXPECT_EQ(refusal("amount = 3"), "at character 8 of the filter: equality is written ==");
+  EXPECT_EQ(refusal("a == \"x\""), "at character 6 of the filter: texts stand in single quotes, as in 'DE'");
+  EXPECT_EQ(refusal("a == 'x"), "at character 6 of the filter: this text is not closed by another '");
+  EXPECT_EQ(refusal("a == 1 b"),
+            "at character 8 of the filter: b stands where and, or, or the end is expected");
+  EXPECT_EQ(refusal("(a == 1"), "at character 8 of the filter: it ends where and, or, or ) is expected");
+  EXPECT_EQ(refusal("a in ()"),
+            "at character 7 of the filter: ) stands where a number or a text in single quotes is expected");
+  EXPECT_EQ(refusal("a in (1, 'x')"),
+            "at character 10 of the filter: a list holds numbers or texts, not both");
+  EXPECT_EQ(refusal("a == 1.2.3"), "at character 6 of the filter: 1.2.3 is not a number");
+  EXPECT_EQ(refusal("a == 1e999"), "at character 6 of the filter: 1e999 is not a number");
+  EXPECT_EQ(refusal("a && b"), "at character 3 of the filter: both is written and");
+  EXPECT_EQ(refusal("missing == 1"),
+            "at character 1 of the filter: missing stands where the name of a column is expected");
+  EXPECT_EQ(refusal("a == 1 and a == 'x'"),
+            "the filter compares column 'a' with numbers and with texts; use one of them");
+  EXPECT_NE(refusal(std::string(200, '(')), "");
+  EXPECT_NE(refusal(std::string(70000, ' ')), "");
+}
+
+TEST(Filter, TextsComparedWithNumbersMustBeNumbers) {
+  ColumnBlock texts;
+  texts.reset({{"x", ValueType::kBytes, 1}});
+  texts.records = 3;
+  texts.columns[0].as<std::string_view>() = {"3", "NA", "three"};
+  EXPECT_THROW(Filter("x > 1").matches(texts), BadValue);
+  EXPECT_EQ(Filter("x > 1").matches(texts, true), (std::vector<uint8_t>{1, 0, 0}));
+}
+
+// A column of a few values with bounds as a file would have them; whatever the filter, no record that matches
+// is ruled out, and bounds of a single value decide.
+TEST(Filter, BoundsNeverRuleOutAMatch) {
+  std::mt19937 random(7);
+  const auto pick = [&](int64_t count) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(count));
+  };
+  const std::function<std::string(int)> expression = [&](int depth) -> std::string {
+    const std::string column = pick(2) == 0 ? "a" : "b";
+    constexpr const char* kSigns[] = {"==", "!=", "<", "<=", ">", ">="};
+    switch (depth > 3 ? pick(3) : pick(6)) {
+      case 0: return fmt::format("{} {} {}", column, kSigns[pick(6)], pick(6));
+      case 1: return fmt::format("{} in ({}, {})", column, pick(6), pick(6));
+      case 2: return column + (pick(2) == 0 ? " is missing" : " is not missing");
+      case 3: return fmt::format("not ({})", expression(depth + 1));
+      case 4: return fmt::format("({}) and ({})", expression(depth + 1), expression(depth + 1));
+      default: return fmt::format("({}) or ({})", expression(depth + 1), expression(depth + 1));
+    }
+  };
+  int64_t ruled_out = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    ColumnBlock block;
+    block.reset({{"a", ValueType::kI64, 1}, {"b", ValueType::kI64, 1}});
+    block.records = 3;
+    std::map<std::string, ColumnBounds, std::less<>> bounds;
+    for (BlockColumn& column : block.columns) {
+      ColumnBounds& known = bounds[column.name];
+      known.may_miss = known.may_hold = false;
+      int64_t least = 9, most = -1;
+      const int64_t base = pick(4);
+      for (int r = 0; r < 3; ++r) {
+        const bool missing = pick(4) == 0;
+        const int64_t value = base + pick(2);
+        column.as<int64_t>().push_back(missing ? 0 : value);
+        column.missing.push_back(missing ? 1 : 0);
+        (missing ? known.may_miss : known.may_hold) = true;
+        if (missing) continue;
+        least = std::min(least, value);
+        most = std::max(most, value);
+      }
+      if (known.may_hold && pick(5) != 0) known.least = ExactNumber::of(least - pick(2));
+      if (known.may_hold && pick(5) != 0) known.most = ExactNumber::of(most + pick(2));
+    }
+    const std::string text = expression(0);
+    const Filter filter(text);
+    const std::vector<uint8_t> marks = filter.matches(block);
+    const bool any = std::count(marks.begin(), marks.end(), 1) > 0;
+    const bool may = filter.may_match([&](std::string_view column) { return bounds.find(column)->second; });
+    EXPECT_TRUE(may || !any) << text;
+    ruled_out += may ? 0 : 1;
+  }
+  EXPECT_GT(ruled_out, 300);
+}
+
+}  // namespace
+}  // namespace lockstep
