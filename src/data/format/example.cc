@@ -1,5 +1,7 @@
 #include "data/format/example.h"
 
+#include <cstring>
+
 #include "base/error.h"
 
 namespace lockstep {
@@ -63,8 +65,26 @@ struct Feature {
   std::string_view list;
 };
 
+// The same for an entry as all writers write those with few values: the name, then one list, each shorter
+// than 128 bytes and nothing else. False: it is another.
+bool short_feature(std::string_view entry, Feature& feature) {
+  const auto byte = [&](size_t at) { return static_cast<uint8_t>(entry[at]); };
+  constexpr size_t kShort = 128;
+  if (entry.size() < 6 || byte(0) != key_of(1, kLength) || byte(1) >= kShort) return false;
+  const size_t value = 2 + size_t{byte(1)};
+  if (entry.size() < value + 4 || byte(value) != key_of(2, kLength)) return false;
+  const size_t value_size = byte(value + 1), list_size = byte(value + 3);
+  if (value_size >= kShort || value + 2 + value_size != entry.size() || list_size + 2 != value_size)
+    return false;
+  const uint8_t list = byte(value + 2);
+  if (list != key_of(1, kLength) && list != key_of(2, kLength) && list != key_of(3, kLength)) return false;
+  feature = {entry.substr(2, value - 2), static_cast<ListKind>(list >> 3), entry.substr(value + 4)};
+  return true;
+}
+
 Feature feature_of(std::string_view entry) {
   Feature feature;
+  if (short_feature(entry, feature)) return feature;
   Wire wire(entry);
   while (!wire.done()) {
     const uint32_t key = wire.key();
@@ -137,11 +157,33 @@ void for_each_value(const Feature& feature, const Text& text, const Floats& floa
 
 }  // namespace
 
+namespace {
+
+// A list of a single number into a column of plain numbers, which is what most features are. False: it is
+// something else, and nothing was done.
+bool take_number(const Feature& feature, int column, RecordSink& sink) {
+  const std::string_view list = feature.list;
+  if (!sink.takes_reals(column) || list.size() < 3 || list[0] != key_of(1, kLength) ||
+      static_cast<uint8_t>(list[1]) != list.size() - 2)
+    return false;
+  if (feature.kind == ListKind::kFloats && list.size() == 2 + sizeof(float)) {
+    float value = 0;
+    std::memcpy(&value, list.data() + 2, sizeof value);
+    return sink.take_real(column, static_cast<double>(value));
+  }
+  if (feature.kind != ListKind::kInts) return false;
+  Wire packed(list.substr(2));
+  const auto value = static_cast<int64_t>(packed.varint());
+  return packed.done() && sink.take_real(column, static_cast<double>(value));
+}
+
+}  // namespace
+
 void read_example(std::string_view message, RecordSink& sink) {
   size_t slot = 0;
   for_each_feature(message, [&](const Feature& feature) {
     const int column = sink.column_of(slot++, feature.name);
-    if (column == RecordSink::kUnwanted) return;
+    if (column == RecordSink::kUnwanted || take_number(feature, column, sink)) return;
     sink.begin_cell(column);
     for_each_value(
         feature, [&](std::string_view text) { sink.add_text(column, text); },

@@ -208,7 +208,7 @@ void JsonLineReader::read(std::string_view line, RecordSink& sink) {
     // Within what can be read behind the line.
     constexpr size_t kLongestGuess = simdjson::SIMDJSON_PADDING - 4;
     if (guess != nullptr && !guess->key.empty() && guess->key.size() <= kLongestGuess &&
-        raw[guess->key.size()] == '"' && std::memcmp(raw, guess->key.data(), guess->key.size()) == 0) {
+        raw[guess->key.size()] == '"' && same_text(raw, guess->key.data(), guess->key.size())) {
       column = guess->column;
     } else {
       const std::string_view key = raw_key(raw);
@@ -216,8 +216,14 @@ void JsonLineReader::read(std::string_view line, RecordSink& sink) {
                                : sink.column_of(slot, key);
     }
     if (column == RecordSink::kUnwanted) return;
+    double real = 0;
+    const bool number = sink.takes_reals(column) && field.value().get_double().get(real) == simdjson::SUCCESS;
+    if (number && sink.take_real(column, real)) return;
     sink.begin_cell(column);
-    add_value(field.value(), sink.name(column), column, sink);
+    if (number)
+      sink.add_real(column, real);
+    else
+      add_value(field.value(), sink.name(column), column, sink);
     sink.end_cell(column);
   });
   sink.end_record();

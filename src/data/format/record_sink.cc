@@ -12,7 +12,6 @@
 namespace lockstep {
 namespace {
 
-constexpr double kLargestNumber = 1e30;  // as in CSV
 constexpr double kExactWhole = 9007199254740992;
 constexpr size_t kArenaChunk = 4096;
 constexpr std::string_view kDigits = "0123456789";
@@ -31,7 +30,8 @@ void append_nothing(BlockColumn& column, size_t count) {
 RecordSink::RecordSink(ColumnBlock& block, int64_t records) : block_(block), record_(block.records) {
   cells_.reserve(block.columns.size());
   for (BlockColumn& column : block.columns) {
-    cells_.push_back({&column, column.type(), column.width});
+    const bool plain_real = column.type() == ValueType::kF64 && column.width == 1;
+    cells_.push_back({&column, plain_real ? &column.as<double>() : nullptr, column.type(), column.width});
     const auto each = static_cast<size_t>(std::max<int64_t>(column.width, 1));
     std::visit([&](auto& values) { values.reserve(values.size() + static_cast<size_t>(records) * each); },
                column.values);

@@ -5,6 +5,7 @@
 // where bytes are wanted, and a value that is absent is marked as missing. What cannot be taken throws a
 // RecordProblem; the caller adds file and offset. Used by one thread, for one call of decode().
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "data/format/column_block.h"
+#include "data/format/same_text.h"
 
 namespace lockstep {
 
@@ -37,13 +39,25 @@ class RecordSink {
   const Guess* guess(size_t slot) const { return slot < guesses_.size() ? &guesses_[slot] : nullptr; }
   // The column of a key, or kUnwanted. `key` lives as long as the sink.
   int column_of(size_t slot, std::string_view key) {
-    if (slot < guesses_.size() && guesses_[slot].key == key) return guesses_[slot].column;
+    if (slot < guesses_.size() && same_text(guesses_[slot].key, key)) return guesses_[slot].column;
     return look_up(slot, key);
   }
 
   // The same without remembering the key.
   int column_named(std::string_view key) const;
   const std::string& name(int column) const { return cells_[static_cast<size_t>(column)].column->name; }
+
+  // The only value of a column in this record, if it is a plain number in a plain f64 column, which most are.
+  // False: nothing was done, take the long way.
+  bool takes_reals(int column) const { return cells_[static_cast<size_t>(column)].reals != nullptr; }
+  bool take_real(int column, double value) {
+    Cell& at = cell(column);
+    if (at.reals == nullptr || at.record == record_ || !(std::fabs(value) <= kLargestNumber)) return false;
+    at.record = record_;
+    ++filled_;
+    at.reals->push_back(value);
+    return true;
+  }
 
   // The values of a column in this record, between begin_cell and end_cell.
   void begin_cell(int column);
@@ -64,8 +78,11 @@ class RecordSink {
   void finish();
 
  private:
+  static constexpr double kLargestNumber = 1e30;  // as in CSV
+
   struct Cell {
     BlockColumn* column = nullptr;
+    std::vector<double>* reals = nullptr;  // its values, in a plain f64 column
     ValueType type = ValueType::kF32;
     int64_t width = 1;
     int64_t record = -1;  // that it was filled in last
