@@ -23,6 +23,7 @@ def main():
         Metric("block order, scattered", "ns/position", "lower", lambda f: f["block_scattered_ns"]),
         Metric("global order", "ns/position", "lower", lambda f: f["global_ns"]),
         Metric("global order, scattered", "ns/position", "lower", lambda f: f["global_scattered_ns"]),
+        Metric("mixture of three, block order", "ns/position", "lower", lambda f: f["mixture_ns"]),
         Metric("memory of the process", "kB", "lower", lambda f: f["memory_kb"]),
         Metric("memory added by orders", "kB", "lower", lambda f: f["added_kb"]),
     ]

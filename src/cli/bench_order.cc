@@ -4,12 +4,13 @@
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <memory>
 #include <vector>
 
-#include "data/order/order.h"
+#include "data/order/read_order.h"
 
 namespace lockstep {
 namespace {
@@ -46,6 +47,23 @@ double cost(const Order& order, int64_t positions, bool scattered) {
   return spent.count() / static_cast<double>(batches * size);
 }
 
+// The same for a mixture of three sources, by microbatches of 64 neighbouring positions.
+double mixture_cost(const BenchOrder& options) {
+  const int64_t part = std::max<int64_t>(1, options.records / 3);
+  const ReadOrder order(1, {part, part, part}, {.block = options.block}, Shuffle::kBlock, {{0, {5, 3, 2}}});
+  std::vector<int64_t> batch(64);
+  int64_t sum = 0;
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t first = 0; first < options.positions; first += 64) {
+    for (size_t i = 0; i < batch.size(); ++i) batch[i] = first + static_cast<int64_t>(i);
+    order.records_at(batch);
+    sum += batch[0];
+  }
+  const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
+  if (sum < 0) std::cerr << "negative records\n";
+  return spent.count() / static_cast<double>(options.positions);
+}
+
 void run(const BenchOrder& options) {
   const int64_t before = peak_memory();
   std::string line = fmt::format("{{\"records\":{},\"block\":{}", options.records, options.block);
@@ -55,6 +73,7 @@ void run(const BenchOrder& options) {
     line += fmt::format(",\"{}_ns\":{:.1f},\"{}_scattered_ns\":{:.1f}", name,
                         cost(order, options.positions, false), name, cost(order, options.positions, true));
   }
+  line += fmt::format(",\"mixture_ns\":{:.1f}", mixture_cost(options));
   std::cout << line
             << fmt::format(",\"memory_kb\":{},\"added_kb\":{}}}\n", peak_memory(), peak_memory() - before);
 }

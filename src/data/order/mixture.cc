@@ -1,6 +1,7 @@
 #include "data/order/mixture.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 
 #include "base/error.h"
@@ -26,9 +27,15 @@ std::vector<uint64_t> parts_of(const std::vector<double>& weights) {
   return parts;
 }
 
+uint64_t next_id() {
+  static std::atomic<uint64_t> last = 0;
+  return ++last;
+}
+
 }  // namespace
 
-Mixture::Mixture(uint64_t seed, std::vector<MixtureShares> shares) : keys_(seed, kMixtureStream) {
+Mixture::Mixture(uint64_t seed, std::vector<MixtureShares> shares)
+    : id_(next_id()), keys_(seed, kMixtureStream) {
   if (shares.empty() || shares[0].position != 0)
     throw UserError("the shares of a mixture must begin at position 0");
   const size_t sources = shares[0].weights.size();
@@ -92,6 +99,23 @@ void Mixture::walk(const Segment& segment, int64_t from, int64_t count, Draw* ou
   }
 }
 
+std::span<const Mixture::Draw> Mixture::stretch_of(const Segment& segment, int64_t stretch) const {
+  struct Remembered {
+    uint64_t id = 0;  // of no mixture
+    int64_t segment = 0, stretch = 0;
+    std::vector<Draw> draws;
+  };
+  thread_local Remembered last;
+  if (last.id != id_ || last.segment != segment.first || last.stretch != stretch) {
+    last.draws.resize(static_cast<size_t>(kStretch));
+    walk(segment, stretch * kStretch, kStretch, last.draws.data());
+    last.id = id_;
+    last.segment = segment.first;
+    last.stretch = stretch;
+  }
+  return last.draws;
+}
+
 Mixture::Draw Mixture::at(int64_t position) const {
   Draw draw;
   draws(position, {&draw, 1});
@@ -109,7 +133,9 @@ void Mixture::draws(int64_t first, std::span<Draw> out) const {
     const int64_t from = position - segment->first;
     const int64_t count = std::min(
         {static_cast<int64_t>(out.size() - done), kStretch - from % kStretch, segment_end - position});
-    walk(*segment, from, count, out.data() + done);
+    const auto draws = stretch_of(*segment, from / kStretch)
+                           .subspan(static_cast<size_t>(from % kStretch), static_cast<size_t>(count));
+    std::copy(draws.begin(), draws.end(), out.begin() + static_cast<int64_t>(done));
     done += static_cast<size_t>(count);
   }
 }

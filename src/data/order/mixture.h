@@ -37,7 +37,8 @@ class Mixture {
 
   int64_t sources() const { return static_cast<int64_t>(segments_[0].before.size()); }
   Draw at(int64_t position) const;
-  // out[i] = at(first + i); a stretch is worked out once for all of its positions.
+  // out[i] = at(first + i). A thread works a stretch out as a whole and remembers the last one: who asks for
+  // neighbouring positions in small pieces pays for it once.
   void draws(int64_t first, std::span<Draw> out) const;
 
  private:
@@ -51,7 +52,11 @@ class Mixture {
   // Records of each source in the first `stretches` of a segment.
   static std::vector<int64_t> counts(const Segment& segment, int64_t stretches);
   void walk(const Segment& segment, int64_t from, int64_t count, Draw* out) const;
+  // The draws of a whole stretch of a segment.
+  std::span<const Draw> stretch_of(const Segment& segment, int64_t stretch) const;
 
+  // The same for copies, another for every other mixture: whose stretch a thread remembers.
+  uint64_t id_;
   Feistel keys_;
   std::vector<Segment> segments_;
 };

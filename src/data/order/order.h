@@ -81,6 +81,8 @@ class Order {
   int64_t lanes() const;
   int64_t epoch_of(int64_t position) const { return position / shape_.records; }
   int64_t record_at(int64_t position) const;
+  // The permutation of one epoch, for who asks for positions of it one by one.
+  EpochOrder epoch(int64_t number) const { return {seed_, number, shape_, shuffle_}; }
   // out[i] = record_at(first + i * stride), with the epoch's keys computed once.
   void records(int64_t first, std::span<int64_t> out, int64_t stride = 1) const;
   // Replaces positions by the records that stand there.

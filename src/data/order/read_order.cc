@@ -51,10 +51,19 @@ void ReadOrder::records_at(std::span<int64_t> positions, std::vector<int64_t>* e
   thread_local std::vector<Mixture::Draw> draws;
   draws.resize(positions.size());
   mixture_->draws(positions.front(), draws);
+  // The keys of an epoch are worked out once for all positions of a source in it.
+  struct Open {
+    int64_t epoch;
+    EpochOrder order;
+  };
+  std::vector<std::optional<Open>> open(orders_.size());
   for (size_t i = 0; i < positions.size(); ++i) {
     const auto source = static_cast<size_t>(draws[i].source);
-    positions[i] = firsts_[source] + orders_[source].record_at(draws[i].position);
-    if (epochs != nullptr) (*epochs)[i] = orders_[source].epoch_of(draws[i].position);
+    const Order& order = orders_[source];
+    const int64_t epoch = order.epoch_of(draws[i].position);
+    if (!open[source] || open[source]->epoch != epoch) open[source].emplace(Open{epoch, order.epoch(epoch)});
+    positions[i] = firsts_[source] + open[source]->order(draws[i].position - epoch * order.size());
+    if (epochs != nullptr) (*epochs)[i] = epoch;
   }
 }
 
