@@ -6,23 +6,20 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 #include "cli/cli.h"
 #include "cli/input_figures.h"
-#include "cli/job_stream.h"
+#include "cli/input_stall.h"
 #include "cli/processor_time.h"
 #include "job/files.h"
 #include "job/parse.h"
 #include "job/resolve.h"
+#include "run/job_data.h"
 
 namespace lockstep {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Steps that take this much longer than reading their records should never wait for them.
-constexpr double kSlack = 1.2;
 
 struct BenchInput {
   std::string file;
@@ -31,27 +28,12 @@ struct BenchInput {
   FiguresOptions figures;
   bool json = false;
   std::vector<double> step_ms = {1, 5, 50};
+  bool stalls = false;
 };
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-struct Measured {
-  double records_per_second = 0;
-  InputReport report;
-};
-
-// Reads batches for a while, with a step after each that keeps no processor busy.
-Measured read(const JobSpec& spec, const std::shared_ptr<const Data>& data, int64_t batch,
-              double step_seconds, double seconds) {
-  JobStream stream(spec, data, batch);
-  const Clock::time_point start = Clock::now();
-  int64_t batches = 0;
-  for (; since(start) < seconds; ++batches) {
-    stream.get(batches);
-    if (step_seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(step_seconds));
-  }
-  return {static_cast<double>(batches * batch) / since(start), stream.report()};
-}
+double mib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 void run_bench_input(const BenchInput& bench) {
   const JobSpec spec = load_job(bench.file, bench.overrides);
@@ -61,26 +43,31 @@ void run_bench_input(const BenchInput& bench) {
     std::cout << input_figures(spec, bench.figures).dump() << "\n";
     return;
   }
+  if (bench.stalls) {
+    std::cout << stall_figures(spec, bench.step_ms, bench.seconds).dump() << "\n";
+    return;
+  }
   Clock::time_point start = Clock::now();
   const auto data = std::make_shared<const Data>(open_job_data(spec));
   std::cout << fmt::format("opened {} records in {:.0f} ms\n", data->train->size(), 1e3 * since(start));
   const int64_t batch = spec.train.microbatch;
   const double processor = processor_seconds();
   start = Clock::now();
-  const Measured most = read(spec, data, batch, 0, bench.seconds);
+  const MeasuredReading most = measure_reading(spec, data, batch, 0, bench.seconds);
   const double busy = processor_seconds() - processor;
   std::cout << fmt::format(
       "as fast as it goes: {:.0f} records/s in batches of {}, {:.0f} MB/s from files, {:.2f} CPU-seconds a "
       "million records, {} readers\n",
-      most.records_per_second, batch, static_cast<double>(most.report.stages.bytes) / since(start) / 1e6,
+      most.records_per_second, batch,
+      static_cast<double>(most.report.stages.bytes) / most.report.seconds / 1e6,
       1e6 * busy / (most.records_per_second * since(start)), most.report.readers);
   for (const double step : bench.step_ms) {
-    const auto records =
-        std::max<int64_t>(1, static_cast<int64_t>(most.records_per_second * step / 1e3 / kSlack));
-    const Measured measured = read(spec, data, records, step / 1e3, bench.seconds);
-    std::cout << fmt::format("steps of {} ms with {} records: waited {:.2f} %, {} batches ahead; {}\n", step,
-                             records, 100 * measured.report.waited_in_all() / measured.report.seconds,
-                             measured.report.ahead, measured.report.sentence());
+    const MeasuredReading measured = measure_stall(spec, data, most.records_per_second, step, bench.seconds);
+    const InputReport& report = measured.report;
+    std::cout << fmt::format(
+        "steps of {} ms with {} records: waited {:.2f} %, {} batches ahead, {:.1f} of {:.1f} MiB; {}\n", step,
+        measured.batch, 100 * report.waited_in_all() / report.seconds, report.ahead, mib(report.peak_bytes),
+        mib(report.budget), report.sentence());
   }
 }
 
@@ -102,6 +89,7 @@ void add_bench_input_command(CLI::App& parent, const std::string& name) {
       ->capture_default_str();
   command->add_flag("--check", options->figures.check,
                     "with --json: also sums over an epoch, and resuming in its middle");
+  command->add_flag("--stalls", options->stalls, "one JSON line about the emulated steps instead");
   command->callback([options] {
     options->figures.seconds = options->seconds;
     run_bench_input(*options);

@@ -93,8 +93,11 @@ std::unique_ptr<BatchStream> stream_of(const JobParts& parts, const StepOrder& o
   const int64_t first = own.begin * per_leaf, count = own.size() * per_leaf;
   BatchPlan plan;
   plan.batches = (steps.end - steps.begin) * count;
-  plan.records = [=, &order](int64_t batch, std::vector<int64_t>& records, std::vector<int64_t>* epochs) {
-    order.records((steps.begin + batch / count) * order.samples(), first + batch % count, records, epochs);
+  plan.rows = order.microbatch();
+  plan.records = [=, &order](int64_t batch, int64_t row, std::span<int64_t> records,
+                             std::vector<int64_t>* epochs) {
+    order.records((steps.begin + batch / count) * order.samples(), first + batch % count, row, records,
+                  epochs);
   };
   return std::make_unique<BatchStream>(*parts.data.train, std::move(plan), options);
 }

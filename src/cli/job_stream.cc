@@ -8,9 +8,10 @@ JobStream::JobStream(const JobSpec& spec, std::shared_ptr<const Data> data, int6
     : data_(std::move(data)), order_(job_read_order(spec, *data_)), reading_(spec) {
   BatchPlan plan;
   plan.batches = int64_t{1} << 40;
-  plan.records = [this, batch](int64_t number, std::vector<int64_t>& records, std::vector<int64_t>* epochs) {
-    records.resize(static_cast<size_t>(batch));
-    std::iota(records.begin(), records.end(), number * batch);
+  plan.rows = batch;
+  plan.records = [this, batch](int64_t number, int64_t row, std::span<int64_t> records,
+                               std::vector<int64_t>* epochs) {
+    std::iota(records.begin(), records.end(), number * batch + row);
     order_.records_at(records, epochs);
   };
   stream_ = std::make_unique<BatchStream>(*data_->train, plan, reading_.train());

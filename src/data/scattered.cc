@@ -13,8 +13,7 @@ constexpr uint64_t kSeed = 0, kStream = 0x5ca77e;  // the same for every run: wh
 ScatteredSource::ScatteredSource(std::shared_ptr<const Source> source)
     : source_(std::move(source)), places_(kSeed, kStream, source_->size()) {}
 
-std::vector<int64_t> ScatteredSource::places(std::span<const int64_t> records, const Batch& batch) const {
-  check_fill(records, batch);
+std::vector<int64_t> ScatteredSource::places(std::span<const int64_t> records) const {
   std::vector<int64_t> places(records.begin(), records.end());
   for (int64_t& record : places)
     if (record != kNoRecord) record = places_(record);
@@ -22,12 +21,19 @@ std::vector<int64_t> ScatteredSource::places(std::span<const int64_t> records, c
 }
 
 void ScatteredSource::fill(std::span<const int64_t> records, Batch& batch) const {
-  source_->fill(places(records, batch), batch);
+  check_fill(records, batch);
+  source_->fill(places(records), batch);
 }
 
 void ScatteredSource::fill_in_epochs(std::span<const int64_t> records, std::span<const int64_t> epochs,
                                      Batch& batch) const {
-  source_->fill_in_epochs(places(records, batch), epochs, batch);
+  check_fill(records, batch);
+  source_->fill_in_epochs(places(records), epochs, batch);
+}
+
+void ScatteredSource::expect(std::span<const int64_t> records, std::span<const int64_t> epochs,
+                             bool hint) const {
+  source_->expect(places(records), epochs, hint);
 }
 
 std::string ScatteredSource::fingerprint() const {

@@ -21,6 +21,9 @@ class ScatteredSource : public Source {
   bool varies() const override { return source_->varies(); }
   void fill_in_epochs(std::span<const int64_t> records, std::span<const int64_t> epochs,
                       Batch& batch) const override;
+  int64_t looks_ahead() const override { return source_->looks_ahead(); }
+  void expect(std::span<const int64_t> records, std::span<const int64_t> epochs, bool hint) const override;
+  void expect_nothing() const override { source_->expect_nothing(); }
   std::string fingerprint() const override;
   const StageCounters* stages() const override { return source_->stages(); }
   std::string describe(int64_t record) const override { return source_->describe(places_(record)); }
@@ -28,7 +31,7 @@ class ScatteredSource : public Source {
   int64_t record_in_files(int64_t record) const override { return source_->record_in_files(places_(record)); }
 
  private:
-  std::vector<int64_t> places(std::span<const int64_t> records, const Batch& batch) const;
+  std::vector<int64_t> places(std::span<const int64_t> records) const;
 
   std::shared_ptr<const Source> source_;
   Permutation places_;

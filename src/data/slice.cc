@@ -23,8 +23,7 @@ SliceSource::SliceSource(std::shared_ptr<const Source> source, int64_t first, in
                  first + count, source_->size());
 }
 
-std::vector<int64_t> SliceSource::moved(std::span<const int64_t> records, const Batch& batch) const {
-  check_fill(records, batch);
+std::vector<int64_t> SliceSource::moved(std::span<const int64_t> records) const {
   std::vector<int64_t> moved(records.begin(), records.end());
   for (int64_t& record : moved)
     if (record != kNoRecord) record += first_;
@@ -32,12 +31,18 @@ std::vector<int64_t> SliceSource::moved(std::span<const int64_t> records, const 
 }
 
 void SliceSource::fill(std::span<const int64_t> records, Batch& batch) const {
-  source_->fill(moved(records, batch), batch);
+  check_fill(records, batch);
+  source_->fill(moved(records), batch);
 }
 
 void SliceSource::fill_in_epochs(std::span<const int64_t> records, std::span<const int64_t> epochs,
                                  Batch& batch) const {
-  source_->fill_in_epochs(moved(records, batch), epochs, batch);
+  check_fill(records, batch);
+  source_->fill_in_epochs(moved(records), epochs, batch);
+}
+
+void SliceSource::expect(std::span<const int64_t> records, std::span<const int64_t> epochs, bool hint) const {
+  source_->expect(moved(records), epochs, hint);
 }
 
 std::string SliceSource::fingerprint() const {

@@ -1,27 +1,47 @@
 #include "data/source.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/nearest.h"
 
 namespace lockstep {
 
-Batch::Batch(std::vector<Column> columns, int64_t records) : columns_(std::move(columns)), records_(records) {
-  for (const Column& column : columns_)
-    buffers_.emplace_back(static_cast<size_t>(records * column.shape.numel() * size_of(column.dtype)));
+Batch::Batch(std::vector<Column> columns, int64_t records)
+    : columns_(std::make_shared<const std::vector<Column>>(std::move(columns))), records_(records) {
+  for (size_t i = 0; i < columns_->size(); ++i) owned_.emplace_back(static_cast<size_t>(bytes(i)));
+  for (std::vector<std::byte>& buffer : owned_) data_.push_back(buffer.data());
+}
+
+Batch Batch::rows(int64_t first, int64_t count) {
+  LOCKSTEP_CHECK(first >= 0 && count >= 0 && first + count <= records_, "rows [{}, {}) of a batch of {}",
+                 first, first + count, records_);
+  Batch part;
+  part.columns_ = columns_;
+  part.records_ = count;
+  for (size_t i = 0; i < data_.size(); ++i)
+    part.data_.push_back(data_[i] + first * (bytes(i) / std::max<int64_t>(1, records_)));
+  return part;
 }
 
 size_t Batch::index_of(std::string_view name) const {
   std::vector<std::string_view> known;
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    if (columns_[i].name == name) return i;
-    known.push_back(columns_[i].name);
+  for (size_t i = 0; i < columns().size(); ++i) {
+    if (columns()[i].name == name) return i;
+    known.push_back(columns()[i].name);
   }
   throw UserError("the data has no column '{}'; {}", name, suggestion(name, known));
 }
 
 void Batch::check_type(size_t column, size_t size) const {
-  LOCKSTEP_CHECK(static_cast<int64_t>(size) == size_of(columns_[column].dtype), "column {} is {}",
-                 columns_[column].name, name_of(columns_[column].dtype));
+  LOCKSTEP_CHECK(static_cast<int64_t>(size) == size_of(columns()[column].dtype), "column {} is {}",
+                 columns()[column].name, name_of(columns()[column].dtype));
+}
+
+int64_t bytes_of_record(const std::vector<Column>& columns) {
+  int64_t bytes = 0;
+  for (const Column& column : columns) bytes += column.shape.numel() * size_of(column.dtype);
+  return bytes;
 }
 
 void Source::check_fill(std::span<const int64_t> records, const Batch& batch) const {

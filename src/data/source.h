@@ -30,15 +30,22 @@ struct Column {
 class Batch {
  public:
   Batch(std::vector<Column> columns, int64_t records);
+  Batch(Batch&&) = default;
+  Batch& operator=(Batch&&) = default;
+
+  // Some of the records, in the same memory: a batch that several threads fill at once. Not longer than this.
+  Batch rows(int64_t first, int64_t count);
 
   int64_t records() const { return records_; }
-  const std::vector<Column>& columns() const { return columns_; }
+  const std::vector<Column>& columns() const { return *columns_; }
   // Throws UserError that names the columns there are.
   size_t index_of(std::string_view name) const;
 
-  int64_t bytes(size_t column) const { return static_cast<int64_t>(buffers_[column].size()); }
-  const void* data(size_t column) const { return buffers_[column].data(); }
-  std::byte* mutable_data(size_t column) { return buffers_[column].data(); }
+  int64_t bytes(size_t column) const {
+    return records_ * columns()[column].shape.numel() * size_of(columns()[column].dtype);
+  }
+  const void* data(size_t column) const { return data_[column]; }
+  std::byte* mutable_data(size_t column) { return data_[column]; }
   // The elements of one record, or of all of them. T must be the C++ type of the column's dtype.
   template <typename T>
   std::span<T> record(size_t column, int64_t record);
@@ -46,12 +53,16 @@ class Batch {
   std::span<const T> values(size_t column) const;
 
  private:
+  Batch() = default;
   void check_type(size_t column, size_t size) const;
 
-  std::vector<Column> columns_;
-  int64_t records_;
-  std::vector<std::vector<std::byte>> buffers_;
+  std::shared_ptr<const std::vector<Column>> columns_;
+  int64_t records_ = 0;
+  std::vector<std::vector<std::byte>> owned_;  // none where the memory is another batch's
+  std::vector<std::byte*> data_;
 };
+
+int64_t bytes_of_record(const std::vector<Column>& columns);
 
 // Stands for no record, to fill a batch up: features are zero, integer labels and targets are kIgnoredLabel
 // (which cross_entropy leaves out), labels of f32 are zero.
@@ -75,6 +86,15 @@ class Source {
   }
   // SHA-256 over the content, or over the definition that it is generated from: part of the run's identity.
   virtual std::string fingerprint() const = 0;
+  // How many of the records that will be filled next this source wants to be told about: one that cannot hold
+  // all that it reads keeps what it was told of. May change while batches are filled.
+  virtual int64_t looks_ahead() const { return 0; }
+  // Says that these records will be filled, after those of earlier calls. `hint`: and that waiting for their
+  // bytes is what takes time, so that reading them should begin.
+  virtual void expect(std::span<const int64_t> /*records*/, std::span<const int64_t> /*epochs*/,
+                      bool /*hint*/) const {}
+  // Takes back what was said.
+  virtual void expect_nothing() const {}
   // How many consecutive records are read at once: what the order of a run should respect. A power of two;
   // 1 where any record is at hand.
   virtual int64_t block_records() const { return 1; }
@@ -95,14 +115,14 @@ class Source {
 template <typename T>
 std::span<T> Batch::record(size_t column, int64_t record) {
   check_type(column, sizeof(T));
-  const size_t each = static_cast<size_t>(columns_[column].shape.numel());
-  return {reinterpret_cast<T*>(buffers_[column].data()) + static_cast<size_t>(record) * each, each};
+  const size_t each = static_cast<size_t>(columns()[column].shape.numel());
+  return {reinterpret_cast<T*>(data_[column]) + static_cast<size_t>(record) * each, each};
 }
 
 template <typename T>
 std::span<const T> Batch::values(size_t column) const {
   check_type(column, sizeof(T));
-  return {reinterpret_cast<const T*>(buffers_[column].data()), buffers_[column].size() / sizeof(T)};
+  return {reinterpret_cast<const T*>(data_[column]), static_cast<size_t>(bytes(column)) / sizeof(T)};
 }
 
 }  // namespace lockstep

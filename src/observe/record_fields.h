@@ -71,6 +71,9 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("ahead", record.ahead);
   visit("fetched_bytes", record.fetched_bytes);
   visit("blocks", record.blocks);
+  visit("decoded", record.decoded);
+  visit("memory_peak_bytes", record.memory_peak_bytes);
+  visit("memory_limit_bytes", record.memory_limit_bytes);
   visit("wait_fetch_s", record.wait_fetch);
   visit("wait_decode_s", record.wait_decode);
   visit("wait_transform_s", record.wait_transform);

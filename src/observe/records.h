@@ -64,6 +64,8 @@ struct InputSummary {
   int64_t batches = 0;
   int64_t readers = 0, ahead = 0;         // at most
   int64_t fetched_bytes = 0, blocks = 0;  // read from files
+  int64_t decoded = 0;                    // records; more than were used where memory is short
+  int64_t memory_peak_bytes = 0, memory_limit_bytes = 0;  // of blocks, batches and what is kept to make them
   // Seconds that steps waited, by cause.
   double wait_fetch = 0, wait_decode = 0, wait_transform = 0, wait_assemble = 0, wait_reorder = 0;
   double wait_consumer = 0;  // seconds that readers waited for steps

@@ -35,8 +35,10 @@ Feeder::Feeder(const Source& source, const StepOrder& order, const TrainStep& st
   check_columns(source, step);
   BatchPlan plan;
   plan.batches = steps * own_;
-  plan.records = [this](int64_t batch, std::vector<int64_t>& records, std::vector<int64_t>* epochs) {
-    order_.records(batch / own_ * order_.samples(), first_ + batch % own_, records, epochs);
+  plan.rows = order_.microbatch();
+  plan.records = [this](int64_t batch, int64_t row, std::span<int64_t> records,
+                        std::vector<int64_t>* epochs) {
+    order_.records(batch / own_ * order_.samples(), first_ + batch % own_, row, records, epochs);
   };
   stream_ = std::make_unique<BatchStream>(source, std::move(plan), options);
 }

@@ -156,8 +156,8 @@ Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& pro
   check_weights(spec);
   check_split(spec);
   const ReadingMemory memory(spec);
-  options.budget = memory.train_blocks;
-  options.eval_budget = memory.eval_blocks;
+  options.budget = memory.train;
+  options.eval_budget = memory.eval;
   return open_data(options);
 }
 

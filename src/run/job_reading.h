@@ -8,15 +8,17 @@
 
 namespace lockstep {
 
-// data.memory, divided: most of it holds blocks of training records, which are read in a mixed order.
+// data.memory, divided: most of it is for training records, which are read in a mixed order. Batches take
+// theirs out of what blocks have.
 struct ReadingMemory {
   explicit ReadingMemory(const JobSpec& spec)
-      : train_batches(spec.data.memory / 16),
-        eval_batches(spec.data.memory / 16),
-        eval_blocks(spec.data.memory / 8),
-        train_blocks(spec.data.memory - train_batches - eval_batches - eval_blocks) {}
+      : eval(spec.data.memory / 8),
+        train(spec.data.memory - eval),
+        eval_batches(eval / 2),
+        train_batches(train / 8) {}
 
-  int64_t train_batches, eval_batches, eval_blocks, train_blocks;
+  int64_t eval, train;
+  int64_t eval_batches, train_batches;
 };
 
 class JobReading {

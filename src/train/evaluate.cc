@@ -137,9 +137,11 @@ EvalResult Evaluator::run(const Source& source, const AddressOf& address_of,
   const auto start = std::chrono::steady_clock::now();
   BatchPlan plan;
   plan.batches = (records_ + batch_ - 1) / batch_;
-  plan.records = [this](int64_t number, std::vector<int64_t>& records, std::vector<int64_t>* epochs) {
-    records.resize(static_cast<size_t>(std::min(batch_, records_ - number * batch_)));
-    std::iota(records.begin(), records.end(), number * batch_);
+  plan.rows = batch_;
+  plan.last = records_ - (plan.batches - 1) * batch_;
+  plan.records = [this](int64_t number, int64_t row, std::span<int64_t> records,
+                        std::vector<int64_t>* epochs) {
+    std::iota(records.begin(), records.end(), number * batch_ + row);
     if (epochs != nullptr) epochs->assign(records.size(), 0);
   };
   BatchStream batches(source, std::move(plan), reading);

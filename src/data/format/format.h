@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/byte_budget.h"
 #include "data/format/byte_source.h"
 #include "data/format/column_block.h"
 #include "data/format/column_bounds.h"
@@ -88,6 +89,10 @@ class Format {
   virtual ShardIndex index(const ByteSource& shard, const Progress& progress) const = 0;
   // Both outlive the decoder.
   virtual std::unique_ptr<ShardDecoder> open(const ByteSource& shard, const ShardIndex& index) const = 0;
+
+  // What is kept between the blocks that are decoded (unpacked pages) is counted in this budget from now on;
+  // gives what it may take of it at most.
+  virtual int64_t use_memory(const std::shared_ptr<ByteBudget>& /*memory*/) const { return 0; }
 
   const FormatOptions& options() const { return options_; }
 

@@ -84,6 +84,10 @@ class ParquetFormat : public Format {
     return parquet::make_decoder(shard, index, std::move(layout), cache_);
   }
 
+  int64_t use_memory(const std::shared_ptr<ByteBudget>& memory) const override {
+    return cache_->use_memory(memory);
+  }
+
  private:
   // The leaves to read, one per column of blocks.
   std::vector<size_t> wanted(const FileMetadata& metadata, const ByteSource& shard) const {

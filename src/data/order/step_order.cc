@@ -29,9 +29,9 @@ std::vector<Stretch> stretches_of(const ReadOrder& order, int64_t first, int64_t
 
 }  // namespace
 
-void StepOrder::positions(int64_t first, int64_t microbatch, std::span<int64_t> out) const {
+void StepOrder::positions(int64_t first, int64_t microbatch, std::span<int64_t> out, int64_t row) const {
   const int64_t lanes = order_.lanes();
-  int64_t skip = microbatch * microbatch_;
+  int64_t skip = microbatch * microbatch_ + row;
   if (lanes == 1 || samples() > (kMostStretches - 2) * order_.size()) {
     for (size_t i = 0; i < out.size(); ++i) out[i] = first + skip + static_cast<int64_t>(i);
     return;
@@ -51,7 +51,12 @@ void StepOrder::positions(int64_t first, int64_t microbatch, std::span<int64_t> 
 void StepOrder::records(int64_t first, int64_t microbatch, std::vector<int64_t>& records,
                         std::vector<int64_t>* epochs) const {
   records.resize(static_cast<size_t>(microbatch_));
-  positions(first, microbatch, records);
+  this->records(first, microbatch, 0, records, epochs);
+}
+
+void StepOrder::records(int64_t first, int64_t microbatch, int64_t row, std::span<int64_t> records,
+                        std::vector<int64_t>* epochs) const {
+  positions(first, microbatch, records, row);
   order_.records_at(records, epochs);
 }
 

@@ -22,11 +22,14 @@ class StepOrder {
   int64_t microbatches() const { return microbatches_; }
   int64_t samples() const { return microbatch_ * microbatches_; }
 
-  // Of one microbatch of the step that begins at position `first`.
-  void positions(int64_t first, int64_t microbatch, std::span<int64_t> out) const;
+  // Of one microbatch of the step that begins at position `first`, from its row-th sample on.
+  void positions(int64_t first, int64_t microbatch, std::span<int64_t> out, int64_t row = 0) const;
   // Their records, and where wanted the epochs.
   void records(int64_t first, int64_t microbatch, std::vector<int64_t>& records,
                std::vector<int64_t>* epochs = nullptr) const;
+  // Of some of its samples, from the row-th on.
+  void records(int64_t first, int64_t microbatch, int64_t row, std::span<int64_t> records,
+               std::vector<int64_t>* epochs) const;
 
  private:
   ReadOrder order_;

@@ -9,16 +9,15 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kFirstAhead = 4;
+// Large enough that handing a piece out costs nothing, small enough that all readers find one.
+constexpr int64_t kPieceBytes = 256 << 10;
+constexpr int64_t kMostFetchAhead = 64 << 20;
+// The source is told of so many times the rows that were read so far, until it has been told enough: the
+// first batches do not wait for plans.
+constexpr int64_t kPlanGrowth = 32;
 
 double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
-}
-
-int64_t bytes_of(const std::vector<Column>& columns, int64_t records) {
-  int64_t bytes = 0;
-  for (const Column& column : columns) bytes += column.shape.numel() * size_of(column.dtype);
-  return bytes * records;
 }
 
 // Puts a wait down to the stages, in proportion to the work that was finished in it.
@@ -34,188 +33,270 @@ void attribute(double seconds, const StageTimes& before, const StageTimes& after
                         static_cast<double>(all);
 }
 
+double share_of_fetching(const StageTimes& times) {
+  const int64_t all = std::accumulate(times.nanoseconds.begin(), times.nanoseconds.end(), int64_t{0});
+  const int64_t fetching = times.nanoseconds[static_cast<size_t>(InputStage::kFetch)];
+  return all > 0 ? static_cast<double>(fetching) / static_cast<double>(all) : 0;
+}
+
+KnobLimits limits_of(const StreamOptions& options, int64_t batch_bytes) {
+  const int most = options.pool != nullptr ? options.pool->most() : 0;
+  // One more batch is in the hands of the caller.
+  const int64_t ahead = std::clamp<int64_t>(options.budget / batch_bytes - 1, 1, options.most_ahead);
+  return {.readers = options.processors, .waiting_readers = most, .ahead = ahead, .fetch = kMostFetchAhead};
+}
+
 }  // namespace
 
 BatchStream::BatchStream(const Source& source, BatchPlan plan, const StreamOptions& options)
     : source_(source),
       plan_(std::move(plan)),
       options_(options),
-      stages_(source.stages() != nullptr ? *source.stages() : own_counters_) {
-  std::vector<int64_t> first;
-  if (plan_.batches > 0) plan_.records(0, first, nullptr);
-  const int64_t bytes = std::max<int64_t>(1, bytes_of(source.columns(), static_cast<int64_t>(first.size())));
-  // One more is in the hands of the caller.
-  most_ahead_ = std::clamp<int64_t>(options.budget / bytes - 1, 1, options.most_ahead);
-  ahead_ = std::min(kFirstAhead, most_ahead_);
-  readers_ = options.pool != nullptr ? 1 : 0;
-  report_.readers = readers_;
-  report_.ahead = ahead_;
-}
+      batch_bytes_(std::max<int64_t>(1, bytes_of_record(source.columns()) * plan_.rows)),
+      piece_rows_(std::clamp<int64_t>(kPieceBytes / std::max<int64_t>(1, bytes_of_record(source.columns())),
+                                      1, std::max<int64_t>(1, plan_.rows))),
+      pieces_((plan_.rows + piece_rows_ - 1) / piece_rows_),
+      source_counters_(source.stages() != nullptr ? *source.stages() : own_counters_),
+      knobs_(limits_of(options, batch_bytes_)) {}
 
 BatchStream::~BatchStream() {
   std::unique_lock lock(mutex_);
-  closing_ = true;
+  stopping_ = true;
   changed_.wait(lock, [&] { return busy_ == 0; });
+  source_.expect_nothing();
+  const auto held = static_cast<int64_t>(open_.size() + spare_.size()) + (current_ ? 1 : 0);
+  source_counters_.memory()->give(held * batch_bytes_);
 }
 
 const Batch& BatchStream::get(int64_t number) {
   LOCKSTEP_CHECK(number >= 0 && number < plan_.batches, "batch {} of {}", number, plan_.batches);
   const Clock::time_point start = Clock::now();
   std::unique_lock lock(mutex_);
-  if (report_.batches++ == 0) started_ = start;
-  if (current_) spare_.push_back(std::move(current_));
+  if (report_.batches++ == 0) started_ = calm_since_ = start;
+  if (current_) close(std::move(current_));
   const bool follows = number == next_ && number > 0;
-  if (number != next_) seek(number);
+  if (number != next_) seek(number, lock);
   next_ = number + 1;
-  Made made;
-  if (claimed_ == number) {
-    ++claimed_;
-    call_readers();
-    auto reused = reused_batch();
-    lock.unlock();
-    const StageTimes before = stages_.read();
-    made = make(number, std::move(reused));
-    lock.lock();
-    attribute(seconds_between(start, Clock::now()), before, stages_.read(), report_);
-    if (follows) take_more();
+  Open& wanted = open(number);
+  if (wanted.left > 0) {
+    const StageTimes before = stages();
+    finish(wanted, lock);
+    const Clock::time_point end = Clock::now();
+    const double behind = behind_ ? seconds_between(behind_since_, end) : 0;
+    report_.waited[kReorderWait] += behind;
+    attribute(seconds_between(start, end) - behind, before, stages(), report_);
+    if (follows) knobs_.waited(busy_ >= knobs_.readers(), share_of_fetching(stages()));
   } else {
-    if (ready_.count(number) == 0) {
-      wait_for(number, lock);
-      if (follows) take_more();
-    }
-    made = std::move(ready_.extract(number).mapped());
+    note_calm();
   }
+  report_.ahead = std::max(report_.ahead, knobs_.ahead());
+  report_.readers = std::max<int64_t>(report_.readers, knobs_.readers());
+  Open done = std::move(open_.extract(number).mapped());
+  current_ = std::move(done.batch);
   call_readers();
-  current_ = std::move(made.batch);
-  if (made.error) std::rethrow_exception(made.error);
+  if (done.error) std::rethrow_exception(done.error);
   return *current_;
 }
 
-void BatchStream::seek(int64_t number) {
-  for (auto& [ready, made] : ready_)
-    if (made.batch) spare_.push_back(std::move(made.batch));
-  ready_.clear();
-  ++turn_;
-  claimed_ = number;
-}
-
-void BatchStream::wait_for(int64_t number, std::unique_lock<std::mutex>& lock) {
-  const Clock::time_point start = Clock::now();
-  const StageTimes before = stages_.read();
+// The caller makes pieces of its batch as long as there are any, and waits for those that others make.
+void BatchStream::finish(Open& open, std::unique_lock<std::mutex>& lock) {
   waits_ = true;
   behind_ = false;
   call_readers();
-  note_full();
-  changed_.wait(lock, [&] { return ready_.count(number) != 0; });
+  while (open.left > 0) {
+    if (claimed_ < next_ * pieces_ && can_make()) {
+      make_next(lock);
+    } else {
+      note_behind();
+      changed_.wait(lock);
+    }
+  }
   waits_ = false;
-  const Clock::time_point end = Clock::now();
-  double seconds = seconds_between(start, end);
-  if (behind_) {
-    const double behind = seconds_between(behind_since_, end);
-    report_.waited[kReorderWait] += behind;
-    seconds -= behind;
-  }
-  attribute(seconds, before, stages_.read(), report_);
-}
-
-// More readers help where there is work for them, and reading further ahead where that is uneven.
-void BatchStream::take_more() {
-  if (options_.pool == nullptr) return;
-  ahead_ = std::min(2 * ahead_, most_ahead_);
-  const StageTimes times = stages_.read();
-  const int64_t fetching = times.nanoseconds[static_cast<size_t>(InputStage::kFetch)];
-  const int64_t all = std::accumulate(times.nanoseconds.begin(), times.nanoseconds.end(), int64_t{0});
-  const int most =
-      2 * fetching > all ? options_.pool->most() : std::min(options_.processors, options_.pool->most());
-  if (busy_ == readers_) readers_ = std::max(readers_, std::min(readers_ + 1, most));
-  report_.ahead = std::max(report_.ahead, ahead_);
-  report_.readers = std::max<int64_t>(report_.readers, readers_);
-}
-
-int64_t BatchStream::end_of_ahead() const { return std::min(next_ + ahead_, plan_.batches); }
-
-void BatchStream::call_readers() {
-  if (options_.pool == nullptr || closing_) return;
-  const int64_t free = end_of_ahead() - claimed_;
-  // Waking a reader costs as much as a small batch, so it is done for several of them.
-  if (free <= 0 || (!waits_ && 2 * free < ahead_ && busy_ == 0)) return;
-  if (full_) report_.consumer += seconds_between(full_since_, Clock::now());
-  full_ = false;
-  for (int64_t i = busy_; i < std::min<int64_t>(readers_, busy_ + free); ++i) {
-    ++busy_;
-    options_.pool->submit([this] { read_ahead(); });
-  }
 }
 
 void BatchStream::read_ahead() {
   std::unique_lock lock(mutex_);
-  while (!closing_ && claimed_ < end_of_ahead()) {
-    const int64_t number = claimed_++;
-    const int64_t turn = turn_;
-    auto reused = reused_batch();
-    lock.unlock();
-    Made made = make(number, std::move(reused));
-    lock.lock();
-    if (turn == turn_) {
-      ready_.emplace(number, std::move(made));
-      if (waits_) changed_.notify_all();
-    } else if (made.batch) {
-      spare_.push_back(std::move(made.batch));
-    }
-    note_full();
+  for (;;) {
+    if (!stopping_ && should_plan())
+      plan_next(lock);
+    else if (!stopping_ && claimed_ < end_of_ahead() && can_make())
+      make_next(lock);
+    else
+      break;
   }
   --busy_;
   if (busy_ == 0 && !full_ && claimed_ >= end_of_ahead()) {
     full_ = true;
     full_since_ = Clock::now();
   }
-  if (closing_) changed_.notify_all();
+  if (stopping_ || waits_) changed_.notify_all();
+}
+
+void BatchStream::make_next(std::unique_lock<std::mutex>& lock) {
+  const int64_t piece = claimed_++;
+  Planned planned;
+  if (!planned_.empty()) {
+    planned = std::move(planned_.front());
+    planned_.pop_front();
+  }
+  Open& target = open(piece / pieces_);
+  lock.unlock();
+  std::exception_ptr error;
+  if (planned.records.empty()) plan_piece(piece, planned);
+  try {
+    fill_piece(piece, target, planned);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  target.left -= static_cast<int64_t>(planned.records.size());
+  const int64_t row = piece % pieces_ * piece_rows_;
+  if (error && (!target.error || row < target.error_row)) {
+    target.error = error;
+    target.error_row = row;
+  }
+  if (waits_) {
+    note_behind();
+    if (target.left == 0) changed_.notify_all();
+  }
+}
+
+void BatchStream::plan_next(std::unique_lock<std::mutex>& lock) {
+  planning_ = true;
+  const int64_t piece = claimed_ + static_cast<int64_t>(planned_.size());
+  const bool hint = knobs_.fetch() > 0;
+  lock.unlock();
+  Planned planned;
+  plan_piece(piece, planned);
+  source_.expect(planned.records, planned.epochs, hint);
+  lock.lock();
+  planning_ = false;
+  planned_.push_back(std::move(planned));
+  if (waits_) changed_.notify_all();
+}
+
+void BatchStream::plan_piece(int64_t piece, Planned& planned) const {
+  const StageCounters::Timer timer(own_counters_, InputStage::kAssemble);
+  const int64_t first = piece % pieces_ * piece_rows_;
+  const int64_t rows = std::clamp<int64_t>(rows_of(piece / pieces_) - first, 0, piece_rows_);
+  planned.records.resize(static_cast<size_t>(rows));
+  plan_.records(piece / pieces_, first, planned.records, source_.varies() ? &planned.epochs : nullptr);
+}
+
+void BatchStream::fill_piece(int64_t piece, Open& open, Planned& planned) const {
+  if (planned.records.empty()) return;  // the last batch may have fewer rows
+  std::optional<StageCounters::Timer> timer;
+  if (source_.stages() == nullptr) timer.emplace(own_counters_, InputStage::kAssemble);
+  Batch rows = open.batch->rows(piece % pieces_ * piece_rows_, static_cast<int64_t>(planned.records.size()));
+  if (source_.varies())
+    source_.fill_in_epochs(planned.records, planned.epochs, rows);
+  else
+    source_.fill(planned.records, rows);
+}
+
+int64_t BatchStream::rows_of(int64_t batch) const {
+  return batch == plan_.batches - 1 && plan_.last > 0 ? plan_.last : plan_.rows;
+}
+
+BatchStream::Open& BatchStream::open(int64_t batch) {
+  Open& made = open_[batch];
+  if (made.batch) return made;
+  const int64_t rows = rows_of(batch);
+  made.left = rows;
+  if (!spare_.empty()) {
+    made.batch = std::move(spare_.back());
+    spare_.pop_back();
+  } else {
+    source_counters_.memory()->take(batch_bytes_);
+  }
+  if (!made.batch || made.batch->records() != rows)
+    made.batch = std::make_unique<Batch>(source_.columns(), rows);
+  return made;
+}
+
+void BatchStream::close(std::unique_ptr<Batch> batch) {
+  if (static_cast<int64_t>(open_.size() + spare_.size()) <= knobs_.ahead())
+    spare_.push_back(std::move(batch));
+  else
+    source_counters_.memory()->give(batch_bytes_);
+}
+
+void BatchStream::seek(int64_t batch, std::unique_lock<std::mutex>& lock) {
+  stopping_ = true;
+  changed_.wait(lock, [&] { return busy_ == 0; });
+  stopping_ = false;
+  for (auto& [number, made] : open_) spare_.push_back(std::move(made.batch));
+  open_.clear();
+  planned_.clear();
+  source_.expect_nothing();
+  claimed_ = begun_ = batch * pieces_;
+}
+
+int64_t BatchStream::end_of_ahead() const {
+  return std::min(next_ + knobs_.ahead(), plan_.batches) * pieces_;
+}
+
+// While the next piece is planned, it is left to whoever plans it.
+bool BatchStream::can_make() const { return !planning_ || !planned_.empty(); }
+
+bool BatchStream::should_plan() const {
+  if (planning_) return false;
+  const auto planned = static_cast<int64_t>(planned_.size());
+  if (claimed_ + planned >= plan_.batches * pieces_) return false;
+  int64_t rows = source_.looks_ahead();
+  if (knobs_.fetch() > 0) {
+    const StageTimes times = stages();
+    rows = std::max(rows,
+                    knobs_.fetch() / std::max<int64_t>(1, times.bytes / std::max<int64_t>(1, times.decoded)));
+  }
+  return planned < std::min(rows / piece_rows_, kPlanGrowth * (claimed_ - begun_));
+}
+
+void BatchStream::call_readers() {
+  if (options_.pool == nullptr || stopping_) return;
+  const int64_t free = end_of_ahead() - claimed_;
+  // Waking a reader costs as much as a small batch, so it is done for several of them.
+  if (free <= 0 || (!waits_ && 2 * free < knobs_.ahead() * pieces_ && busy_ == 0)) return;
+  if (full_) report_.consumer += seconds_between(full_since_, Clock::now());
+  full_ = false;
+  const int64_t wanted = std::min<int64_t>(knobs_.readers(), busy_ + free);
+  for (; busy_ < wanted; ++busy_) options_.pool->submit([this] { read_ahead(); });
 }
 
 // Notes when everything is ready but what the caller waits for.
-void BatchStream::note_full() {
-  if (!waits_ || behind_ || claimed_ < end_of_ahead()) return;
-  if (static_cast<int64_t>(ready_.size()) < claimed_ - next_ || claimed_ == next_) return;
+void BatchStream::note_behind() {
+  if (behind_ || claimed_ < end_of_ahead() || open_.size() < 2) return;
+  for (const auto& [number, made] : open_)
+    if (number >= next_ && made.left > 0) return;
   behind_ = true;
   behind_since_ = Clock::now();
 }
 
-std::unique_ptr<Batch> BatchStream::reused_batch() {
-  if (spare_.empty()) return nullptr;
-  auto batch = std::move(spare_.back());
-  spare_.pop_back();
-  return batch;
+void BatchStream::note_calm() {
+  const Clock::time_point now = Clock::now();
+  const double consumer = report_.consumer + (full_ ? seconds_between(full_since_, now) : 0);
+  const double elapsed = seconds_between(calm_since_, now);
+  if (!knobs_.did_not_wait(elapsed > 0 ? (consumer - calm_consumer_) / elapsed : 0)) return;
+  calm_since_ = now;
+  calm_consumer_ = consumer;
 }
 
-BatchStream::Made BatchStream::make(int64_t number, std::unique_ptr<Batch> reused) {
-  Made made{std::move(reused), nullptr};
-  try {
-    thread_local std::vector<int64_t> records, epochs;
-    plan_.records(number, records, source_.varies() ? &epochs : nullptr);
-    const auto count = static_cast<int64_t>(records.size());
-    if (!made.batch || made.batch->records() != count)
-      made.batch = std::make_unique<Batch>(source_.columns(), count);
-    std::optional<StageCounters::Timer> timer;
-    if (source_.stages() == nullptr) timer.emplace(own_counters_, InputStage::kAssemble);
-    if (source_.varies())
-      source_.fill_in_epochs(records, epochs, *made.batch);
-    else
-      source_.fill(records, *made.batch);
-  } catch (...) {
-    made.error = std::current_exception();
-  }
-  return made;
+StageTimes BatchStream::stages() const {
+  StageTimes times = source_counters_.read();
+  if (source_.stages() == nullptr) return times;
+  const StageTimes own = own_counters_.read();
+  for (size_t i = 0; i < kStageNames.size(); ++i) times.nanoseconds[i] += own.nanoseconds[i];
+  return times;
 }
 
 InputReport BatchStream::report() const {
   const std::lock_guard lock(mutex_);
   InputReport report = report_;
   if (report.batches > 0) report.seconds = seconds_between(started_, Clock::now());
-  report.stages = stages_.read();
-  int64_t bytes = 0;
-  if (current_)
-    for (size_t i = 0; i < current_->columns().size(); ++i) bytes += current_->bytes(i);
-  report.peak_bytes = bytes * (report.ahead + 1);
+  report.stages = stages();
+  report.peak_bytes = source_counters_.memory()->peak();
+  report.decodes_again = source_.looks_ahead() > 0;
+  report.budget = source_.stages() != nullptr ? source_counters_.memory()->limit() : options_.budget;
   return report;
 }
 

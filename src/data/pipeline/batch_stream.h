@@ -1,22 +1,27 @@
 // BatchStream: the batches of a run, made ahead of time by reader threads and handed over in order.
 //
-// What batch n holds is given by the plan alone; readers take numbers one after another, make their batches
-// at the same time, and the caller gets them by number. How many are made ahead and by how many readers grows
-// where the caller had to wait, under the limit of bytes. A batch that nobody has begun is made by the caller
-// itself, so that without readers, or where they find no time, nothing is slower than without a stream. What
-// goes wrong in making a batch is thrown when that batch is asked for, never before.
+// What batch n holds is given by the plan alone. A batch is made in pieces, ranges of its rows, which fill
+// its buffers in place. Readers take pieces in the order of the batches, so all of them work on the one that
+// is needed first; the caller, where it has to wait, takes pieces of it too: without readers, or where they
+// find no time, nothing is slower than without a stream. How many readers there are and how far ahead they
+// work tunes itself (pipeline/reading_knobs.h) under the limit of bytes. Where the source wants to know what
+// will be read, pieces are planned further ahead than they are made. What goes wrong in making a batch is
+// thrown when that batch is asked for, never before; of several faults, that of the first piece.
 #pragma once
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "data/pipeline/input_report.h"
 #include "data/pipeline/reader_pool.h"
+#include "data/pipeline/reading_knobs.h"
 #include "data/source.h"
 
 namespace lockstep {
@@ -24,14 +29,18 @@ namespace lockstep {
 // Which records make which batch.
 struct BatchPlan {
   int64_t batches = 0;
-  // Called from many threads. Epochs are asked for where the source varies with them; otherwise null.
-  std::function<void(int64_t batch, std::vector<int64_t>& records, std::vector<int64_t>* epochs)> records;
+  int64_t rows = 0;  // of a batch
+  int64_t last = 0;  // rows of the last one, where it has fewer
+  // The records of the batch's rows from `first` on. Called from many threads. Epochs are asked for where the
+  // source varies with them; otherwise null.
+  std::function<void(int64_t batch, int64_t first, std::span<int64_t> records, std::vector<int64_t>* epochs)>
+      records;
 };
 
 struct StreamOptions {
   ReaderPool* pool = nullptr;          // null: every batch is made when it is asked for
   int processors = 1;                  // readers beyond these are taken where fetching is what takes time
-  int64_t budget = int64_t{64} << 20;  // bytes of batches; one is made in any case
+  int64_t budget = int64_t{64} << 20;  // bytes of batches; the one in use and the next are made in any case
   int most_ahead = 64;                 // batches
 };
 
@@ -52,46 +61,66 @@ class BatchStream {
  private:
   using Clock = std::chrono::steady_clock;
 
-  struct Made {
+  // A batch that is being made.
+  struct Open {
     std::unique_ptr<Batch> batch;
+    int64_t left = 0;  // rows that are not filled yet
     std::exception_ptr error;
+    int64_t error_row = 0;
+  };
+  // The records of a piece.
+  struct Planned {
+    std::vector<int64_t> records, epochs;
   };
 
-  Made make(int64_t number, std::unique_ptr<Batch> reused);
-  std::unique_ptr<Batch> reused_batch();
-  // All below with the lock held.
-  void seek(int64_t number);
-  int64_t end_of_ahead() const;
+  int64_t rows_of(int64_t batch) const;
+  void plan_piece(int64_t piece, Planned& planned) const;
+  void fill_piece(int64_t piece, Open& open, Planned& planned) const;
+  StageTimes stages() const;
+  // All below with the lock held; those that take it let it go while they work.
+  Open& open(int64_t batch);
+  void close(std::unique_ptr<Batch> batch);
+  void seek(int64_t batch, std::unique_lock<std::mutex>& lock);
+  int64_t end_of_ahead() const;  // pieces before it are to be made now
+  bool can_make() const;
+  bool should_plan() const;
+  void make_next(std::unique_lock<std::mutex>& lock);
+  void plan_next(std::unique_lock<std::mutex>& lock);
+  void finish(Open& open, std::unique_lock<std::mutex>& lock);
   void call_readers();
   void read_ahead();  // what a reader does; takes the lock itself
-  void wait_for(int64_t number, std::unique_lock<std::mutex>& lock);
-  void take_more();
-  void note_full();
+  void note_behind();
+  void note_calm();
 
   const Source& source_;
   BatchPlan plan_;
   StreamOptions options_;
-  int64_t most_ahead_;
-  mutable StageCounters own_counters_;  // of sources that have none
-  const StageCounters& stages_;
+  int64_t batch_bytes_;
+  int64_t piece_rows_;
+  int64_t pieces_;                      // of a batch
+  mutable StageCounters own_counters_;  // planning, and all of sources that have none
+  const StageCounters& source_counters_;
+  ReadingKnobs knobs_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::unordered_map<int64_t, Made> ready_;
+  std::unordered_map<int64_t, Open> open_;
   std::vector<std::unique_ptr<Batch>> spare_;
   std::unique_ptr<Batch> current_;
-  int64_t next_ = 0;     // the number that should be asked for next
-  int64_t claimed_ = 0;  // those below are made or being made
-  int64_t turn_ = 0;     // counts the times that it began anew
-  bool waits_ = false;   // the caller does
-  bool closing_ = false;
-  int64_t ahead_ = 0;
-  int readers_ = 0;  // at most at once
-  int busy_ = 0;     // readers at work
+  std::deque<Planned> planned_;  // pieces from claimed_ on, of which the source knows
+  bool planning_ = false;        // the piece after these
+  int64_t next_ = 0;             // the batch that should be asked for next
+  int64_t claimed_ = 0;          // pieces below are made or being made
+  int64_t begun_ = 0;            // the piece that reading began with
+  bool waits_ = false;           // the caller does
+  bool stopping_ = false;        // readers are to leave
+  int busy_ = 0;                 // readers at work
   Clock::time_point full_since_;
   bool full_ = false;
-  Clock::time_point behind_since_;  // all but the one that is waited for are ready
+  Clock::time_point behind_since_;  // all but the batch that is waited for is ready
   bool behind_ = false;
+  Clock::time_point calm_since_;
+  double calm_consumer_ = 0;
   InputReport report_;
   Clock::time_point started_;
 };

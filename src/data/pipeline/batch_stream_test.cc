@@ -22,7 +22,7 @@ class SlowSource : public Source {
   int64_t slow_until = 1 << 20;  // batches that begin later take no time
   int64_t held_record = -1;      // the batch that it begins is held until that many were begun
   int64_t held_until = 0;
-  int64_t bad_record = -1;
+  int64_t bad_record = -1, bad_until = -1;
   mutable std::atomic<int64_t> fills = 0;
 
   int64_t size() const override { return 1 << 20; }
@@ -39,7 +39,8 @@ class SlowSource : public Source {
       std::this_thread::sleep_for(milliseconds(20));
     }
     for (size_t r = 0; r < records.size(); ++r) {
-      if (records[r] == bad_record) throw UserError("record {} is bad", bad_record);
+      if (records[r] >= bad_record && records[r] < std::max(bad_until, bad_record + 1) && bad_record >= 0)
+        throw UserError("record {} is bad", records[r]);
       batch.record<int64_t>(0, static_cast<int64_t>(r))[0] = records[r];
     }
   }
@@ -53,9 +54,8 @@ class SlowSource : public Source {
 
 // Batches of 8 consecutive records.
 BatchPlan plan_of(int64_t batches) {
-  return {batches, [](int64_t batch, std::vector<int64_t>& records, std::vector<int64_t>*) {
-            records.resize(8);
-            std::iota(records.begin(), records.end(), batch * 8);
+  return {batches, 8, 0, [](int64_t batch, int64_t row, std::span<int64_t> records, std::vector<int64_t>*) {
+            std::iota(records.begin(), records.end(), batch * 8 + row);
           }};
 }
 
@@ -73,6 +73,49 @@ TEST(BatchStream, GivesBatchesInOrderForAnyReaders) {
     }
     EXPECT_EQ(stream.report().batches, 500);
     EXPECT_LE(stream.report().readers, readers);
+  }
+}
+
+TEST(BatchStream, LargeBatchesAreMadeInPieces) {
+  const SlowSource source;
+  constexpr int64_t kRows = 100000, kLast = 70001;
+  const BatchPlan plan{4, kRows, kLast,
+                       [](int64_t batch, int64_t row, std::span<int64_t> records, std::vector<int64_t>*) {
+                         std::iota(records.begin(), records.end(), batch * kRows + row);
+                       }};
+  for (const int readers : {0, 1, 3}) {
+    source.fills = 0;
+    std::unique_ptr<ReaderPool> pool;
+    if (readers > 0) pool = std::make_unique<ReaderPool>(readers);
+    BatchStream stream(source, plan, {.pool = pool.get(), .processors = 8});
+    for (int64_t n = 0; n < 4; ++n) {
+      const Batch& batch = stream.get(n);
+      ASSERT_EQ(batch.records(), n < 3 ? kRows : kLast);
+      for (int64_t r = 0; r < batch.records(); ++r)
+        ASSERT_EQ(batch.values<int64_t>(0)[static_cast<size_t>(r)], n * kRows + r);
+    }
+    EXPECT_GT(source.fills, 4 * 3);
+  }
+}
+
+TEST(BatchStream, OfSeveralFaultsThatOfTheFirstRowIsThrown) {
+  SlowSource source;
+  source.bad_record = 40000;
+  source.bad_until = 90000;
+  const BatchPlan plan{2, 100000, 0,
+                       [](int64_t batch, int64_t row, std::span<int64_t> records, std::vector<int64_t>*) {
+                         std::iota(records.begin(), records.end(), batch * 100000 + row);
+                       }};
+  ReaderPool pool(3);
+  for (int i = 0; i < 5; ++i) {
+    BatchStream stream(source, plan, {.pool = &pool, .processors = 3});
+    try {
+      stream.get(0);
+      FAIL();
+    } catch (const UserError& error) {
+      EXPECT_STREQ(error.what(), "record 40000 is bad");
+    }
+    EXPECT_EQ(first_of(stream.get(1)), 100000);
   }
 }
 

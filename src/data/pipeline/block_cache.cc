@@ -3,57 +3,107 @@
 #include <algorithm>
 #include <chrono>
 
-namespace lockstep {
+#include "data/order/permutation.h"
 
-BlockCache::Use BlockCache::get(int64_t key, int64_t uses, const Load& load) {
+namespace lockstep {
+namespace {
+
+// So many loads for at least the third time are no accident: an epoch that was resumed in its middle leaves
+// blocks behind that are not used up, and each of them comes back once.
+constexpr int64_t kThrashing = 64;
+// What an expected record takes beside its row: its number in the plan, with its epoch, and in a list here.
+constexpr int64_t kExpectedBytes = 24;
+constexpr int64_t kShares = 64;
+// Room for so many blocks that are loaded at once.
+constexpr int64_t kLoads = 8;
+
+}  // namespace
+
+BlockCache::BlockCache(const BlockCacheOptions& options)
+    : options_(options), kept_(static_cast<size_t>(options.keep_all)) {
+  if (kept_.empty())
+    options_.memory->on_shortage([this](int64_t bytes) {
+      const std::lock_guard lock(mutex_);
+      let_go(bytes);
+    });
+}
+
+BlockCache::~BlockCache() {
+  options_.memory->on_shortage(nullptr);
+  options_.memory->give(bytes_);
+}
+
+BlockCache::Use BlockCache::get(int64_t key, std::span<const uint32_t> records, const Load& load) {
   if (!kept_.empty())
     if (const RowBlock* block = kept_[static_cast<size_t>(key)].load(std::memory_order_acquire))
       return {block, this, key, nullptr, 0};
+  const auto held_by = [&](const RowBlock& block) {
+    return std::all_of(records.begin(), records.end(), [&](uint32_t record) { return block.holds(record); });
+  };
   std::unique_lock lock(mutex_);
-  if (const auto found = entries_.find(key); found != entries_.end() && found->second.block)
-    return use(key, found->second, uses, 0);
+  if (const auto found = entries_.find(key);
+      found != entries_.end() && found->second.block && held_by(*found->second.block))
+    return use(key, found->second, records, 0);
   const auto start = std::chrono::steady_clock::now();
   const auto waited = [&] {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
         .count();
   };
+  bool reloaded = false;
   for (;;) {
     const auto found = entries_.find(key);
-    if (found != entries_.end() && found->second.block) return use(key, found->second, uses, waited());
-    if (found == entries_.end() && make_room()) break;
+    if (found != entries_.end() && found->second.block) {
+      if (held_by(*found->second.block)) return use(key, found->second, records, waited());
+      if (found->second.readers == 0) {
+        drop(key);
+        reloaded = true;
+      }
+    }
+    if (entries_.count(key) == 0 && make_room()) break;
     ++waiting_;
     changed_.wait(lock);
     --waiting_;
   }
+  note_loaded_again(key);
+  const std::vector<uint32_t> only = wanted(key, records, reloaded);
   Entry& entry = entries_[key];
   ++loads_;
-  peak_ = std::max(peak_, bytes_ + loads_ * options_.loading);
+  take(options_.loading);
   lock.unlock();
   std::unique_ptr<RowBlock> loaded;
   try {
-    loaded = load();
+    loaded = load(only);
   } catch (...) {
     lock.lock();
     --loads_;
+    take(-options_.loading);
     entries_.erase(key);
     changed_.notify_all();
     throw;
   }
   lock.lock();
   --loads_;
-  bytes_ += loaded->bytes();
+  take(loaded->bytes() - options_.loading);
   entry.block = std::move(loaded);
   recent_.push_front(key);
   entry.recent = recent_.begin();
   if (!kept_.empty()) kept_[static_cast<size_t>(key)].store(entry.block.get(), std::memory_order_release);
   if (waiting_ > 0) changed_.notify_all();
-  return use(key, entry, uses, waited());
+  return use(key, entry, records, waited());
 }
 
-BlockCache::Use BlockCache::use(int64_t key, Entry& entry, int64_t uses, int64_t waited) {
+BlockCache::Use BlockCache::use(int64_t key, Entry& entry, std::span<const uint32_t> records,
+                                int64_t waited) {
   if (!kept_.empty()) return {entry.block.get(), this, key, nullptr, waited};
-  entry.used += uses;
+  entry.used += static_cast<int64_t>(records.size());
   ++entry.readers;
+  if (const auto expected = expected_.find(key); expected != expected_.end()) {
+    for (const uint32_t record : records)
+      if (const auto at = std::find(expected->second.begin(), expected->second.end(), record);
+          at != expected->second.end())
+        expected->second.erase(at);
+    if (expected->second.empty()) expected_.erase(expected);
+  }
   recent_.splice(recent_.begin(), recent_, entry.recent);
   return {entry.block.get(), this, key, &entry, waited};
 }
@@ -61,16 +111,28 @@ BlockCache::Use BlockCache::use(int64_t key, Entry& entry, int64_t uses, int64_t
 void BlockCache::give_back(int64_t key, Entry& entry) {
   const std::lock_guard lock(mutex_);
   if (--entry.readers > 0) return;
-  if (entry.used >= entry.block->records()) drop(key);
+  if (used_up(key, entry)) {
+    dropped_early_.erase(key);
+    drop(key);
+  }
   if (waiting_ > 0) changed_.notify_all();
 }
 
-bool BlockCache::make_room() {
-  const auto fits = [&] { return bytes_ + (loads_ + 1) * options_.loading <= options_.limit; };
+bool BlockCache::used_up(int64_t key, const Entry& entry) const {
+  return sparse_ ? expected_.count(key) == 0 : entry.used >= entry.block->records();
+}
+
+// Where nothing is left to let go and nobody is at work, one block is loaded whatever others have taken.
+bool BlockCache::make_room() { return let_go(options_.loading) || (loads_ == 0 && recent_.empty()); }
+
+bool BlockCache::let_go(int64_t bytes) {
+  const ByteBudget& memory = *options_.memory;
+  const auto fits = [&] { return memory.used() + bytes <= memory.limit(); };
   for (auto at = recent_.end(); !fits() && at != recent_.begin();) {
     const int64_t key = *--at;
     if (entries_.at(key).readers > 0) continue;
     ++at;  // stays valid when the one before it goes
+    if (!sparse_) ++dropped_early_[key];
     drop(key);
   }
   return fits();
@@ -78,14 +140,65 @@ bool BlockCache::make_room() {
 
 void BlockCache::drop(int64_t key) {
   const auto found = entries_.find(key);
-  bytes_ -= found->second.block->bytes();
+  take(-found->second.block->bytes());
   recent_.erase(found->second.recent);
   entries_.erase(found);
 }
 
-int64_t BlockCache::peak_bytes() const {
+void BlockCache::take(int64_t bytes) {
+  bytes_ += bytes;
+  options_.memory->count(bytes);
+}
+
+void BlockCache::note_loaded_again(int64_t key) {
+  if (sparse_) return;
+  const auto found = dropped_early_.find(key);
+  if (found == dropped_early_.end() || found->second < 2 || ++again_ < kThrashing) return;
+  sparse_ = true;
+  dropped_early_.clear();
+}
+
+// Blocks that are first loaded together take different shares of what is expected of them, so that they do
+// not all come to be loaded again together.
+std::vector<uint32_t> BlockCache::wanted(int64_t key, std::span<const uint32_t> records,
+                                         bool reloaded) const {
+  if (!sparse_) return {};
+  std::vector<uint32_t> all(records.begin(), records.end());
+  if (const auto expected = expected_.find(key); expected != expected_.end()) {
+    const auto size = static_cast<int64_t>(expected->second.size());
+    const auto share = static_cast<int64_t>(mix64(static_cast<uint64_t>(key)) % kShares) + 1;
+    const int64_t kept = reloaded ? size : size * share / kShares;
+    all.insert(all.end(), expected->second.begin(), expected->second.begin() + kept);
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+int64_t BlockCache::looks_ahead() const {
+  if (!sparse_) return 0;
   const std::lock_guard lock(mutex_);
-  return peak_;
+  const int64_t others = options_.memory->used() - bytes_;
+  const int64_t on_their_way = options_.memory->limit() / 16 + kLoads * options_.loading;
+  return std::max<int64_t>(0, options_.memory->limit() - others - on_their_way) /
+         (options_.row_bytes + kExpectedBytes);
+}
+
+void BlockCache::expect(int64_t key, std::span<const uint32_t> records) {
+  const std::lock_guard lock(mutex_);
+  std::vector<uint32_t>& expected = expected_[key];
+  expected.insert(expected.end(), records.begin(), records.end());
+}
+
+void BlockCache::expect_nothing() {
+  const std::lock_guard lock(mutex_);
+  expected_.clear();
+}
+
+bool BlockCache::holds(int64_t key) const {
+  if (!kept_.empty()) return kept_[static_cast<size_t>(key)].load(std::memory_order_relaxed) != nullptr;
+  const std::lock_guard lock(mutex_);
+  return entries_.count(key) != 0;
 }
 
 }  // namespace lockstep

@@ -1,11 +1,16 @@
 // BlockCache: blocks that were loaded and are not used up, under a hard limit of bytes that also counts the
-// blocks on their way and those that somebody still reads.
+// blocks on their way, those that somebody still reads, and what other stages take from the same budget.
 //
-// Each block is loaded by one thread while others that want it wait. Under the limit, a block is let go when
-// all its records have been used, unless there is room for the whole data set: then a second epoch loads
-// nothing, and finding a block takes no lock. At the limit those not used for the longest time go, but none
-// that is being read; what was let go too early is loaded again. A caller that holds a block must give it
-// back before it asks for another one: then somebody can always go on.
+// Each block is loaded by one thread while others that want it wait. A block is let go when all its records
+// have been used, unless there is room for the whole data set: then a second epoch loads nothing, and finding
+// a block takes no lock. At the limit those not used for the longest time go, but none that is being read.
+//
+// Where blocks that were let go too early come back again and again, memory does not hold what the order
+// mixes. From then on a block is loaded for the records of it that are expected next, and only these are
+// kept: as many as memory holds, so that a block is loaded as rarely as possible.
+//
+// A caller that holds a block must give it back before it asks for another one: then somebody can always go
+// on.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -14,17 +19,20 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "base/byte_budget.h"
 #include "data/pipeline/row_block.h"
 
 namespace lockstep {
 
 struct BlockCacheOptions {
-  int64_t limit = int64_t{1} << 28;
-  int64_t loading = 0;   // what loading one block takes at most, itself included
-  int64_t keep_all = 0;  // there is room for all blocks, which are that many; 0: there is not
+  std::shared_ptr<ByteBudget> memory = std::make_shared<ByteBudget>(int64_t{1} << 28);
+  int64_t loading = 0;    // what loading one block takes at most, itself included
+  int64_t keep_all = 0;   // there is room for all blocks, which are that many; 0: there is not
+  int64_t row_bytes = 1;  // of a record that is kept
 };
 
 class BlockCache {
@@ -36,7 +44,8 @@ class BlockCache {
   };
 
  public:
-  using Load = std::function<std::unique_ptr<RowBlock>()>;
+  // Makes the block, of the given records or of all where there are none.
+  using Load = std::function<std::unique_ptr<RowBlock>(std::span<const uint32_t> only)>;
 
   // A block that stays while this lives.
   class Use {
@@ -60,33 +69,49 @@ class BlockCache {
     int64_t waited_;
   };
 
-  explicit BlockCache(const BlockCacheOptions& options)
-      : options_(options), kept_(static_cast<size_t>(options.keep_all)) {}
+  explicit BlockCache(const BlockCacheOptions& options);
+  ~BlockCache();
+  BlockCache(const BlockCache&) = delete;
+  BlockCache& operator=(const BlockCache&) = delete;
 
-  // The block of this key, of which the caller will use that many records. `load` runs without the lock; what
-  // it throws goes to the caller, and to nobody else: others try themselves.
-  Use get(int64_t key, int64_t uses, const Load& load);
+  // The block of this key with these records, each of which the caller will use once. `load` runs without the
+  // lock; what it throws goes to the caller, and to nobody else: others try themselves.
+  Use get(int64_t key, std::span<const uint32_t> records, const Load& load);
 
-  int64_t limit() const { return options_.limit; }
-  int64_t peak_bytes() const;
+  // How many records it wants to be told about ahead of their use; 0: it holds whole blocks.
+  int64_t looks_ahead() const;
+  // These records of a block will be used.
+  void expect(int64_t key, std::span<const uint32_t> records);
+  void expect_nothing();
+  bool holds(int64_t key) const;
 
  private:
-  Use use(int64_t key, Entry& entry, int64_t uses, int64_t waited);
+  Use use(int64_t key, Entry& entry, std::span<const uint32_t> records, int64_t waited);
   void give_back(int64_t key, Entry& entry);
   // Makes room for a block to be loaded; false: only once others have finished.
   bool make_room();
+  // Lets blocks go until others can take so many bytes; false: there are none that can go.
+  bool let_go(int64_t bytes);
+  bool used_up(int64_t key, const Entry& entry) const;
   void drop(int64_t key);
+  // The records to load a block with.
+  std::vector<uint32_t> wanted(int64_t key, std::span<const uint32_t> records, bool reloaded) const;
+  void note_loaded_again(int64_t key);
+  void take(int64_t bytes);
 
   BlockCacheOptions options_;
   std::vector<std::atomic<const RowBlock*>> kept_;  // by key, where all are kept
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::unordered_map<int64_t, Entry> entries_;
-  std::list<int64_t> recent_;  // keys of loaded blocks, the last used first
-  int64_t bytes_ = 0;          // of loaded blocks
-  int64_t loads_ = 0;          // on their way
+  std::unordered_map<int64_t, std::vector<uint32_t>> expected_;  // and not used yet, by key
+  std::unordered_map<int64_t, int> dropped_early_;               // how often, by key
+  std::list<int64_t> recent_;                                    // keys of loaded blocks, the last used first
+  std::atomic<bool> sparse_ = false;                             // blocks hold expected records only
+  int64_t again_ = 0;  // blocks that were loaded for at least the third time
+  int64_t bytes_ = 0;  // of loaded blocks, and of those on their way
+  int64_t loads_ = 0;  // on their way
   int64_t waiting_ = 0;
-  int64_t peak_ = 0;
 };
 
 }  // namespace lockstep

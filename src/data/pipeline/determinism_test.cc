@@ -85,8 +85,9 @@ class Formats : public testing::TestWithParam<std::string> {
     const auto begin_of = [&](int64_t batch) { return from + batch / own * order.samples(); };
     BatchPlan plan;
     plan.batches = steps * own;
-    plan.records = [&](int64_t batch, std::vector<int64_t>& records, std::vector<int64_t>* epochs) {
-      order.records(begin_of(batch), first + batch % own, records, epochs);
+    plan.rows = reading.microbatch;
+    plan.records = [&](int64_t batch, int64_t row, std::span<int64_t> records, std::vector<int64_t>* epochs) {
+      order.records(begin_of(batch), first + batch % own, row, records, epochs);
     };
     ReaderPool pool(reading.readers);
     BatchStream stream(source, plan,

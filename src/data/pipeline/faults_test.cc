@@ -144,10 +144,10 @@ Reading read_all(const Source& source) {
   constexpr int64_t kBatch = 50;
   BatchPlan plan;
   plan.batches = (source.size() + kBatch - 1) / kBatch;
-  plan.records = [&](int64_t batch, std::vector<int64_t>& records, std::vector<int64_t>*) {
-    records.clear();
-    for (int64_t r = batch * kBatch; r < (batch + 1) * kBatch; ++r)
-      records.push_back(r < source.size() ? r : kNoRecord);
+  plan.rows = kBatch;
+  plan.records = [&](int64_t batch, int64_t row, std::span<int64_t> records, std::vector<int64_t>*) {
+    for (int64_t r = batch * kBatch + row; int64_t & record : records)
+      record = r < source.size() ? r++ : kNoRecord;
   };
   ReaderPool pool(2);
   BatchStream stream(source, plan, {.pool = &pool, .processors = 2});

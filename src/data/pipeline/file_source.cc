@@ -52,7 +52,8 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
       block_(options_.block > 0 ? options_.block : shards_->manifest().block_records()),
       blocks_((size() + block_ - 1) / block_),
       varies_(std::any_of(transforms_.begin(), transforms_.end(),
-                          [](const auto& transform) { return transform->random(); })) {
+                          [](const auto& transform) { return transform->random(); })),
+      counters_(options_.budget) {
   std::vector<BlockField> fields = shards_->fields();
   size_t most_fields = fields.size();
   std::string text = "files 1\n" + shards_->fingerprint() + "\n";
@@ -81,21 +82,58 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
         "a block of {} records takes {} bytes to read, more than the {} bytes that reading may "
         "use; allow more",
         block_, loading, options_.budget);
-  // What is another thing in the next epoch is not worth keeping.
-  const bool keep_all = !varies_ && blocks_ * rows + loading <= options_.budget;
-  cache_ = std::make_unique<BlockCache>(
-      BlockCacheOptions{.limit = options_.budget, .loading = loading, .keep_all = keep_all ? blocks_ : 0});
+  // Blocks that are kept leave a share to batches, and to what the format keeps. What is another thing in the
+  // next epoch is not worth keeping.
+  const int64_t others = options_.budget / 8 + shards_->format().use_memory(counters_.memory());
+  const bool keep_all = !varies_ && blocks_ * rows + loading + others <= options_.budget;
+  cache_ = std::make_unique<BlockCache>(BlockCacheOptions{.memory = counters_.memory(),
+                                                          .loading = loading,
+                                                          .keep_all = keep_all ? blocks_ : 0,
+                                                          .row_bytes = layout_.row_bytes()});
 }
 
-std::unique_ptr<RowBlock> FileSource::load(int64_t block, int64_t epoch) const {
+std::unique_ptr<RowBlock> FileSource::load(int64_t key, std::span<const uint32_t> only) const {
+  {
+    const std::lock_guard lock(hinted_mutex_);
+    hinted_.erase(key);
+  }
   thread_local BlockScratch scratch;
-  const int64_t first = block * block_;
+  const int64_t epoch = key / blocks_, first = key % blocks_ * block_;
   const int64_t count = std::min(block_, size() - first);
   ColumnBlock& columns =
       transformed(*shards_, transforms_, {options_.seed, epoch, first}, count, scratch, counters_);
   if (options_.weights) add_weights(*options_.weights, *shards_, first, columns);
   const StageCounters::Timer timer(counters_, InputStage::kTransform);
-  return std::make_unique<RowBlock>(layout_, options_.columns, columns);
+  return std::make_unique<RowBlock>(layout_, options_.columns, columns, only);
+}
+
+template <typename Visit>
+void FileSource::for_each_block(std::span<const int64_t> records, std::span<const int64_t> epochs,
+                                const Visit& visit) const {
+  struct Row {
+    int64_t key;  // of the block; each epoch has its own where they differ
+    uint32_t row;
+  };
+  thread_local std::vector<Row> rows;
+  thread_local std::vector<uint32_t> in_batch, in_block;
+  rows.clear();
+  for (uint32_t r = 0; r < records.size(); ++r) {
+    if (records[r] == kNoRecord) continue;
+    const int64_t epoch = varies_ && !epochs.empty() ? epochs[r] : 0;
+    rows.push_back({epoch * blocks_ + records[r] / block_, r});
+  }
+  std::sort(rows.begin(), rows.end(),
+            [](const Row& a, const Row& b) { return a.key != b.key ? a.key < b.key : a.row < b.row; });
+  for (size_t at = 0; at < rows.size();) {
+    const int64_t key = rows[at].key;
+    in_batch.clear();
+    in_block.clear();
+    for (; at < rows.size() && rows[at].key == key; ++at) {
+      in_batch.push_back(rows[at].row);
+      in_block.push_back(static_cast<uint32_t>(records[rows[at].row] - key % blocks_ * block_));
+    }
+    visit(key, in_batch, in_block);
+  }
 }
 
 void FileSource::fill_in_epochs(std::span<const int64_t> records, std::span<const int64_t> epochs,
@@ -109,41 +147,45 @@ void FileSource::fill_in_epochs(std::span<const int64_t> records, std::span<cons
     return std::span(columns[column] + row * layout_.bytes(column),
                      static_cast<size_t>(layout_.bytes(column)));
   };
-  // Rows by block, so that a block is asked for once however small the budget is.
-  struct Row {
-    int64_t key;  // of the block; each epoch has its own where they differ
-    uint32_t row;
-  };
-  thread_local std::vector<Row> rows;
-  rows.clear();
-  for (uint32_t r = 0; r < records.size(); ++r) {
-    if (records[r] == kNoRecord) {
+  for (uint32_t r = 0; r < records.size(); ++r)
+    if (records[r] == kNoRecord)
       for (size_t c = 0; c < columns.size(); ++c) clear_row(batch, c, row_of(c, r));
-      continue;
-    }
-    const int64_t epoch = varies_ && !epochs.empty() ? epochs[r] : 0;
-    rows.push_back({epoch * blocks_ + records[r] / block_, r});
-  }
-  std::sort(rows.begin(), rows.end(),
-            [](const Row& a, const Row& b) { return a.key != b.key ? a.key < b.key : a.row < b.row; });
-  for (size_t at = 0; at < rows.size();) {
-    const int64_t key = rows[at].key;
-    const int64_t number = key % blocks_;
-    size_t end = at;
-    while (end < rows.size() && rows[end].key == key) ++end;
-    const auto block =
-        cache_->get(key, static_cast<int64_t>(end - at), [&] { return load(number, key / blocks_); });
-    waited += block.waited();
-    for (; at < end; ++at) {
-      const std::byte* row = block->row(records[rows[at].row] - number * block_);
-      for (size_t c = 0; c < columns.size(); ++c)
-        std::memcpy(row_of(c, rows[at].row).data(), row + layout_.offset(c),
-                    static_cast<size_t>(layout_.bytes(c)));
-    }
-  }
+  for_each_block(
+      records, epochs, [&](int64_t key, std::span<const uint32_t> rows, std::span<const uint32_t> in_block) {
+        const auto block =
+            cache_->get(key, in_block, [&](std::span<const uint32_t> only) { return load(key, only); });
+        waited += block.waited();
+        for (size_t i = 0; i < rows.size(); ++i) {
+          const std::byte* row = block->row(in_block[i]);
+          for (size_t c = 0; c < columns.size(); ++c)
+            std::memcpy(row_of(c, rows[i]).data(), row + layout_.offset(c),
+                        static_cast<size_t>(layout_.bytes(c)));
+        }
+      });
   const auto spent =
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start);
   counters_.add(InputStage::kAssemble, spent.count() - waited);
+  counters_.count_used(static_cast<int64_t>(records.size()));
+}
+
+void FileSource::expect(std::span<const int64_t> records, std::span<const int64_t> epochs, bool hint) const {
+  for_each_block(records, epochs,
+                 [&](int64_t key, std::span<const uint32_t>, std::span<const uint32_t> in_block) {
+                   if (cache_->looks_ahead() > 0) cache_->expect(key, in_block);
+                   if (!hint || cache_->holds(key)) return;
+                   {
+                     const std::lock_guard lock(hinted_mutex_);
+                     if (!hinted_.insert(key).second) return;
+                   }
+                   const int64_t first = key % blocks_ * block_;
+                   shards_->expect(first, std::min(block_, size() - first));
+                 });
+}
+
+void FileSource::expect_nothing() const {
+  cache_->expect_nothing();
+  const std::lock_guard lock(hinted_mutex_);
+  hinted_.clear();
 }
 
 }  // namespace lockstep

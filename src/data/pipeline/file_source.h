@@ -5,7 +5,9 @@
 // what was read before decide only how long it takes.
 #pragma once
 #include <memory>
+#include <mutex>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "data/pipeline/block_cache.h"
@@ -18,7 +20,7 @@ namespace lockstep {
 
 struct FileSourceOptions {
   std::vector<Column> columns;          // what the last transform makes for the model
-  int64_t budget = int64_t{512} << 20;  // bytes of blocks in memory
+  int64_t budget = int64_t{512} << 20;  // bytes of blocks in memory, and of batches made of them
   uint64_t seed = 0;                    // of random transforms
   int64_t block = 0;                    // records that are read at once; 0: what the manifest says
   // What records count in the loss, as one more column; null: all the same, and no such column.
@@ -39,17 +41,25 @@ class FileSource : public Source {
   bool varies() const override { return varies_; }
   void fill_in_epochs(std::span<const int64_t> records, std::span<const int64_t> epochs,
                       Batch& batch) const override;
+  int64_t looks_ahead() const override { return cache_->looks_ahead(); }
+  void expect(std::span<const int64_t> records, std::span<const int64_t> epochs, bool hint) const override;
+  void expect_nothing() const override;
   std::string fingerprint() const override { return fingerprint_; }
   std::string describe(int64_t record) const override { return shards_->describe(record); }
   const ShardSet* files() const override { return shards_.get(); }
   int64_t block_records() const override { return block_; }
   const StageCounters* stages() const override { return &counters_; }
 
-  int64_t peak_bytes() const { return cache_->peak_bytes(); }
+  int64_t peak_bytes() const { return counters_.memory()->peak(); }
   const ShardSet& shards() const { return *shards_; }
 
  private:
-  std::unique_ptr<RowBlock> load(int64_t block, int64_t epoch) const;
+  // Calls visit(key of the block, rows of the batch, records of the block) for every block that records lie
+  // in: each is asked for once, however small the memory is.
+  template <typename Visit>
+  void for_each_block(std::span<const int64_t> records, std::span<const int64_t> epochs,
+                      const Visit& visit) const;
+  std::unique_ptr<RowBlock> load(int64_t key, std::span<const uint32_t> only) const;
 
   std::shared_ptr<const ShardSet> shards_;
   std::vector<std::shared_ptr<const Transform>> transforms_;
@@ -61,6 +71,8 @@ class FileSource : public Source {
   std::string fingerprint_;
   mutable StageCounters counters_;
   mutable std::unique_ptr<BlockCache> cache_;
+  mutable std::mutex hinted_mutex_;
+  mutable std::unordered_set<int64_t> hinted_;  // blocks whose bytes were asked for, not loaded yet
 };
 
 }  // namespace lockstep

@@ -21,6 +21,21 @@ constexpr std::array<std::string_view, kWaitNames.size()> kAdvice{
 
 }  // namespace
 
+InputReport InputReport::operator-(const InputReport& earlier) const {
+  InputReport since = *this;
+  since.batches -= earlier.batches;
+  since.seconds -= earlier.seconds;
+  for (size_t i = 0; i < waited.size(); ++i) since.waited[i] -= earlier.waited[i];
+  since.consumer -= earlier.consumer;
+  for (size_t i = 0; i < kStageNames.size(); ++i)
+    since.stages.nanoseconds[i] -= earlier.stages.nanoseconds[i];
+  since.stages.blocks -= earlier.stages.blocks;
+  since.stages.bytes -= earlier.stages.bytes;
+  since.stages.decoded -= earlier.stages.decoded;
+  since.stages.used -= earlier.stages.used;
+  return since;
+}
+
 double InputReport::waited_in_all() const { return std::accumulate(waited.begin(), waited.end(), 0.0); }
 
 std::string_view InputReport::slowest() const {
@@ -33,8 +48,16 @@ std::string InputReport::sentence() const {
   if (share < kKeepsUp)
     return fmt::format("input keeps up: steps waited for it {:.1f} % of the time", 100 * share);
   const size_t worst = static_cast<size_t>(std::max_element(waited.begin(), waited.end()) - waited.begin());
-  return fmt::format("steps waited for input {:.1f} % of the time, {:.0f} % of that for {}: {}", 100 * share,
-                     100 * waited[worst] / all, kWaitNames[worst], kAdvice[worst]);
+  const std::string slow = fmt::format("steps waited for input {:.1f} % of the time, {:.0f} % of that for {}",
+                                       100 * share, 100 * waited[worst] / all, kWaitNames[worst]);
+  const double decoded =
+      stages.used > 0 ? static_cast<double>(stages.decoded) / static_cast<double>(stages.used) : 0;
+  if (decodes_again && decoded > 1.5)
+    return fmt::format(
+        "{}: every record is decoded {:.1f} times, because data.memory does not hold the blocks that are "
+        "mixed with each other: raise it about that many times",
+        slow, decoded);
+  return fmt::format("{}: {}", slow, kAdvice[worst]);
 }
 
 }  // namespace lockstep

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-bool holds(ValueType type, DType dtype) {
+bool holds_type(ValueType type, DType dtype) {
   return (type == ValueType::kF32 && dtype == DType::kF32) ||
          (type == ValueType::kI32 && dtype == DType::kI32);
 }
@@ -24,21 +24,26 @@ RowLayout::RowLayout(const std::vector<Column>& columns) : offsets_{0} {
   row_bytes_ = offsets_.back();
 }
 
-RowBlock::RowBlock(const RowLayout& layout, const std::vector<Column>& columns, const ColumnBlock& block)
-    : records_(block.records),
+RowBlock::RowBlock(const RowLayout& layout, const std::vector<Column>& columns, const ColumnBlock& block,
+                   std::span<const uint32_t> only)
+    : only_(only.begin(), only.end()),
+      records_(only.empty() ? block.records : static_cast<int64_t>(only.size())),
       row_bytes_(layout.row_bytes()),
       rows_(std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(records_ * row_bytes_))) {
   check_block(block);
   for (size_t c = 0; c < columns.size(); ++c) {
     const BlockColumn& column = block.column(columns[c].name);
-    if (!holds(column.type(), columns[c].dtype) || column.width != columns[c].shape.numel())
+    if (!holds_type(column.type(), columns[c].dtype) || column.width != columns[c].shape.numel())
       throw UserError("column '{}' is {} of width {}, but is taken as {}{}", column.name,
                       name_of(column.type()), column.width, name_of(columns[c].dtype),
                       to_string(columns[c].shape));
     const auto bytes = static_cast<size_t>(layout.bytes(c));
     const std::byte* from = static_cast<const std::byte*>(data_of(column));
     std::byte* to = rows_.get() + layout.offset(c);
-    for (int64_t r = 0; r < records_; ++r, from += bytes, to += row_bytes_) std::memcpy(to, from, bytes);
+    for (int64_t r = 0; r < records_; ++r, to += row_bytes_) {
+      const auto record = only_.empty() ? static_cast<size_t>(r) : size_t{only_[static_cast<size_t>(r)]};
+      std::memcpy(to, from + record * bytes, bytes);
+    }
   }
 }
 

@@ -1,9 +1,11 @@
-// RowBlock: a block of records ready to be copied into batches: all columns of a record side by side, so that
-// taking one record from a block touches one place in memory.
+// RowBlock: records of a block ready to be copied into batches: all columns of a record side by side, so that
+// taking one record from a block touches one place in memory. It holds all records of the block or some.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,15 +30,27 @@ class RowLayout {
 
 class RowBlock {
  public:
-  // Takes the columns of the source from a block of that many records, by name. Throws UserError if one is
-  // missing or of another type or width.
-  RowBlock(const RowLayout& layout, const std::vector<Column>& columns, const ColumnBlock& block);
+  // Takes the columns of the source from a block, by name: those of the records in `only`, ascending, or of
+  // all where it is empty. Throws UserError if one is missing or of another type or width.
+  RowBlock(const RowLayout& layout, const std::vector<Column>& columns, const ColumnBlock& block,
+           std::span<const uint32_t> only = {});
 
-  int64_t records() const { return records_; }
-  int64_t bytes() const { return static_cast<int64_t>(sizeof(RowBlock)) + records_ * row_bytes_; }
-  const std::byte* row(int64_t record) const { return rows_.get() + record * row_bytes_; }
+  int64_t records() const { return records_; }  // that it holds
+  int64_t bytes() const {
+    return static_cast<int64_t>(sizeof(RowBlock) + only_.size() * sizeof(uint32_t)) + records_ * row_bytes_;
+  }
+  bool holds(uint32_t record) const {
+    return only_.empty() || std::binary_search(only_.begin(), only_.end(), record);
+  }
+  // Of a record that it holds, by its number in the block.
+  const std::byte* row(uint32_t record) const {
+    const int64_t at = only_.empty() ? int64_t{record}
+                                     : std::lower_bound(only_.begin(), only_.end(), record) - only_.begin();
+    return rows_.get() + at * row_bytes_;
+  }
 
  private:
+  std::vector<uint32_t> only_;
   int64_t records_;
   int64_t row_bytes_;
   std::unique_ptr<std::byte[]> rows_;

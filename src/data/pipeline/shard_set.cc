@@ -171,7 +171,7 @@ void ShardSet::load(int64_t first, int64_t count, BlockScratch& scratch, StageCo
     for_each_shard(range, load_part);
     decoded += range.count;
   }
-  counters.count_block(fetched);
+  counters.count_block(fetched, decoded);
   LOCKSTEP_CHECK(scratch.block.records == decoded, "{} decoded {} records of {}", format().name(),
                  scratch.block.records, decoded);
   if (decoded > count) keep_records(marks, scratch.block);

@@ -1,6 +1,25 @@
 #include "data/format/parquet/piece_cache.h"
 
+#include <algorithm>
+
 namespace lockstep::parquet {
+
+PieceCache::~PieceCache() { memory_->give(bytes_); }
+
+int64_t PieceCache::use_memory(std::shared_ptr<ByteBudget> memory) {
+  const std::lock_guard lock(mutex_);
+  if (memory_->limit() != INT64_MAX) return 0;
+  memory_ = std::move(memory);
+  memory_->take(bytes_);
+  limit_ = std::min(limit_, memory_->limit() / 4);
+  trim();
+  return limit_;
+}
+
+void PieceCache::take(int64_t bytes) {
+  bytes_ += bytes;
+  memory_->take(bytes);
+}
 
 std::shared_ptr<PieceCache::Entry> PieceCache::entry(const PieceKey& key, bool add) {
   const auto found = entries_.find(key);
@@ -39,7 +58,7 @@ std::shared_ptr<const Piece> PieceCache::get(const PieceKey& key, const std::fun
   wanted->piece = piece;
   const auto held = entries_.find(key);
   if (held == entries_.end() || held->second != wanted) return piece;  // let go in the meantime
-  bytes_ += piece->bytes();
+  take(piece->bytes());
   trim();
   return piece;
 }
@@ -50,7 +69,7 @@ void PieceCache::trim() {
     --last;
     const auto oldest = entries_.find(*last);
     if (!oldest->second->piece) continue;  // being made
-    bytes_ -= oldest->second->piece->bytes();
+    take(-oldest->second->piece->bytes());
     last = order_.erase(last);
     entries_.erase(oldest);
   }

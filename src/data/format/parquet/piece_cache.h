@@ -9,6 +9,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "base/byte_budget.h"
 #include "data/format/parquet/pages.h"
 
 namespace lockstep::parquet {
@@ -27,6 +28,13 @@ struct PieceKey {
 class PieceCache {
  public:
   explicit PieceCache(int64_t limit) : limit_(limit) {}
+  ~PieceCache();
+  PieceCache(const PieceCache&) = delete;
+  PieceCache& operator=(const PieceCache&) = delete;
+
+  // Counts pieces in this budget from now on, and takes at most a quarter of it; gives the limit. Of several
+  // sources that share the files the first one's budget is taken.
+  int64_t use_memory(std::shared_ptr<ByteBudget> memory);
 
   // Null if it is not there.
   std::shared_ptr<const Piece> find(const PieceKey& key);
@@ -42,8 +50,10 @@ class PieceCache {
 
   std::shared_ptr<Entry> entry(const PieceKey& key, bool add);
   void trim();
+  void take(int64_t bytes);
 
-  const int64_t limit_;
+  int64_t limit_;
+  std::shared_ptr<ByteBudget> memory_ = std::make_shared<ByteBudget>(INT64_MAX);
   std::mutex mutex_;
   std::map<PieceKey, std::shared_ptr<Entry>> entries_;
   std::list<PieceKey> order_;  // the latest used first

@@ -1,0 +1,133 @@
+// Blocks in memory: loaded once where they fit, and where they do not, as rarely as what is expected allows.
+#include "data/pipeline/block_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kBlocks = 128;
+constexpr uint32_t kRecords = 64;
+
+const std::vector<Column> kColumns{{"x", DType::kI32, {64}}};
+
+// Record r of block b holds 64 times the number b * kRecords + r.
+std::unique_ptr<RowBlock> block_of(int64_t key, std::span<const uint32_t> only) {
+  ColumnBlock block;
+  block.reset({{"x", ValueType::kI32, 64}});
+  block.records = kRecords;
+  for (uint32_t r = 0; r < kRecords; ++r)
+    block.columns[0].as<int32_t>().insert(block.columns[0].as<int32_t>().end(), 64,
+                                          static_cast<int32_t>(key * kRecords + r));
+  return std::make_unique<RowBlock>(RowLayout(kColumns), kColumns, block, only);
+}
+
+const int64_t kBlockBytes = block_of(0, {})->bytes();
+constexpr int64_t kLoading = 20 << 10;
+
+struct Reader {
+  BlockCache cache;
+  int64_t loads = 0;
+
+  Reader(int64_t limit, int64_t keep_all = 0)
+      : cache({.memory = std::make_shared<ByteBudget>(limit),
+               .loading = kLoading,
+               .keep_all = keep_all,
+               .row_bytes = 256}) {}
+
+  int32_t read(int64_t key, uint32_t record) {
+    const auto block = cache.get(key, {&record, 1}, [&](std::span<const uint32_t> only) {
+      ++loads;
+      return block_of(key, only);
+    });
+    int32_t value = 0;
+    std::memcpy(&value, block->row(record), sizeof value);
+    return value;
+  }
+  // One record of every block at a time, as the order of a window does.
+  void read_epoch() {
+    for (uint32_t r = 0; r < kRecords; ++r)
+      for (int64_t b = 0; b < kBlocks; ++b) ASSERT_EQ(read(b, r), b * kRecords + r);
+  }
+  // The same, telling so many records before.
+  void read_epoch_telling(int64_t ahead) {
+    const auto key_of = [](int64_t i) { return i % kBlocks; };
+    const auto record_of = [](int64_t i) { return static_cast<uint32_t>(i / kBlocks); };
+    int64_t told = 0;
+    for (int64_t i = 0; i < kBlocks * kRecords; ++i) {
+      for (; told < std::min(kBlocks * int64_t{kRecords}, i + ahead); ++told) {
+        const uint32_t record = record_of(told);
+        cache.expect(key_of(told), {&record, 1});
+      }
+      ASSERT_EQ(read(key_of(i), record_of(i)), i % kBlocks * kRecords + i / kBlocks);
+    }
+  }
+};
+
+TEST(BlockCache, LoadsEveryBlockOnceWhereTheyFit) {
+  Reader reader(kBlocks * kBlockBytes + kLoading);
+  reader.read_epoch();
+  EXPECT_EQ(reader.loads, kBlocks);
+  EXPECT_EQ(reader.cache.looks_ahead(), 0);
+  reader.read_epoch();
+  EXPECT_EQ(reader.loads, 2 * kBlocks);  // used up blocks are let go
+}
+
+TEST(BlockCache, KeepsAllWhereThereIsRoom) {
+  Reader reader(kBlocks * kBlockBytes + kLoading, kBlocks);
+  reader.read_epoch();
+  reader.read_epoch();
+  EXPECT_EQ(reader.loads, kBlocks);
+}
+
+TEST(BlockCache, KeepsOnlyWhatIsExpectedWhereBlocksDoNotFit) {
+  const int64_t limit = kBlocks * kBlockBytes / 2;
+  Reader reader(limit);
+  reader.read_epoch();
+  const int64_t thrashing = reader.loads;
+  EXPECT_GT(thrashing, 32 * kBlocks);
+  const int64_t ahead = reader.cache.looks_ahead();
+  EXPECT_GT(ahead, kBlocks * kRecords / 4);
+  EXPECT_LT(ahead, kBlocks * kRecords / 2);
+  reader.loads = 0;
+  reader.read_epoch_telling(ahead);
+  // At least every block once for each time that memory is filled with what it holds.
+  EXPECT_GT(reader.loads, 2 * kBlocks);
+  EXPECT_LT(reader.loads, 6 * kBlocks);
+}
+
+TEST(BlockCache, StaysUnderTheLimitAlsoWhereOthersTakeFromIt) {
+  const auto memory = std::make_shared<ByteBudget>(kBlocks * kBlockBytes / 2);
+  BlockCache cache({.memory = memory, .loading = kLoading, .row_bytes = 256});
+  for (uint32_t r = 0; r < kRecords; ++r) {
+    for (int64_t b = 0; b < kBlocks; ++b) {
+      const auto block =
+          cache.get(b, {&r, 1}, [&](std::span<const uint32_t> only) { return block_of(b, only); });
+      EXPECT_TRUE(block->holds(r));
+    }
+    memory->take(kBlockBytes / 8);
+  }
+  EXPECT_LE(memory->peak(), memory->limit());
+  EXPECT_GT(memory->peak(), memory->limit() * 3 / 4);
+}
+
+TEST(BlockCache, OneBlockCanAlwaysBeLoaded) {
+  Reader reader(kLoading / 2);
+  EXPECT_EQ(reader.read(3, 5), 3 * static_cast<int32_t>(kRecords) + 5);
+  EXPECT_EQ(reader.read(4, 6), 4 * static_cast<int32_t>(kRecords) + 6);
+}
+
+TEST(BlockCache, AFaultGoesToWhoAskedForTheBlock) {
+  Reader reader(1 << 20);
+  const uint32_t record = 1;
+  const auto fails = [](std::span<const uint32_t>) -> std::unique_ptr<RowBlock> {
+    throw std::runtime_error("no");
+  };
+  EXPECT_THROW(reader.cache.get(7, {&record, 1}, fails), std::runtime_error);
+  EXPECT_EQ(reader.read(7, 1), 7 * static_cast<int32_t>(kRecords) + 1);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,42 @@
+#include "data/pipeline/reading_knobs.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kFirstAhead = 4;
+constexpr int64_t kFirstFetch = 1 << 20;
+constexpr int64_t kPatience = 256;
+
+}  // namespace
+
+ReadingKnobs::ReadingKnobs(const KnobLimits& limits)
+    : limits_(limits),
+      readers_(std::min(1, limits.waiting_readers)),
+      ahead_(std::min(kFirstAhead, limits.ahead)),
+      patience_(kPatience) {}
+
+void ReadingKnobs::waited(bool busy, double fetching) {
+  if (lowered_) patience_ *= 2;
+  lowered_ = false;
+  calm_ = 0;
+  ahead_ = std::min(2 * ahead_, limits_.ahead);
+  const bool for_files = fetching > 0.5;
+  const int most = for_files ? limits_.waiting_readers : std::min(limits_.readers, limits_.waiting_readers);
+  if (busy) readers_ = std::max(readers_, std::min(2 * readers_, most));
+  if (for_files) fetch_ = std::min(std::max(2 * fetch_, kFirstFetch), limits_.fetch);
+}
+
+bool ReadingKnobs::did_not_wait(double idle) {
+  if (++calm_ < patience_) return false;
+  calm_ = 0;
+  if (idle < 0.5) return true;
+  lowered_ = true;
+  readers_ = std::max(readers_ / 2, std::min(1, readers_));
+  ahead_ = std::max(ahead_ - ahead_ / 4, std::min(kFirstAhead, limits_.ahead));
+  fetch_ /= 2;
+  return true;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+// ReadingKnobs: how many readers make batches, how many batches they make ahead, and how many bytes of files
+// are asked for ahead. All begin small. A wait of the caller raises what it waited on; a long time without
+// one in which readers were mostly idle lowers all of them, and if that was too much, the next try comes
+// later.
+#pragma once
+#include <cstdint>
+
+namespace lockstep {
+
+struct KnobLimits {
+  int readers = 1;          // that keep a processor busy
+  int waiting_readers = 1;  // that mostly wait for files
+  int64_t ahead = 1;
+  int64_t fetch = 0;  // bytes
+};
+
+class ReadingKnobs {
+ public:
+  explicit ReadingKnobs(const KnobLimits& limits);
+
+  int readers() const { return readers_; }
+  int64_t ahead() const { return ahead_; }
+  int64_t fetch() const { return fetch_; }
+
+  // `busy`: all readers had work; `fetching`: the share of their time that went into reading files.
+  void waited(bool busy, double fetching);
+  // `idle`: the share of the time since the last change in which readers had nothing to do. True: changed.
+  bool did_not_wait(double idle);
+
+ private:
+  KnobLimits limits_;
+  int readers_;
+  int64_t ahead_;
+  int64_t fetch_ = 0;
+  int64_t calm_ = 0;  // batches without a wait
+  int64_t patience_;  // calm batches before the knobs are lowered
+  bool lowered_ = false;
+};
+
+}  // namespace lockstep
