@@ -70,7 +70,7 @@ class Grain(input_base.Pipeline):
             return lines.to_iter_dataset(grain.ReadOptions(num_threads=THREADS, prefetch_buffer_size=0))
         reader = {"tfrecord": grain.experimental.TFRecordIterDataset, "parquet": grain.experimental.ParquetIterDataset}
         files = grain.MapDataset.source(self.files).shuffle(7).repeat().map(reader[self.case])
-        mixed = grain.experimental.InterleaveIterDataset(files, cycle_length=len(self.files))
+        mixed = grain.experimental.InterleaveIterDataset(files, cycle_length=len(self.files) // max(1, self.workers))
         mixed = grain.experimental.WindowShuffleIterDataset(mixed, window_size=WINDOW, seed=7)
         return mixed.map(self.example if self.case == "tfrecord" else self.row)
 

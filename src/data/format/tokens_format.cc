@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <set>
 
 #include "base/error.h"
@@ -116,14 +117,11 @@ struct RowColumns {
 
   // The tokens of a piece to positions from `at` on; the piece is number `document` of the row.
   void put(const int32_t* from, int64_t at, int64_t count, int32_t document) const {
-    for (int64_t i = 0; i < count; ++i) {
-      const auto t = static_cast<size_t>(at + i);
-      tokens[t] = from[i];
-      targets[t] = from[i + 1];
-      if (documents.empty()) continue;
-      documents[t] = document;
-      positions[t] = static_cast<int32_t>(i);
-    }
+    std::copy_n(from, count, tokens.begin() + at);
+    std::copy_n(from + 1, count, targets.begin() + at);
+    if (documents.empty()) return;
+    std::fill_n(documents.begin() + at, count, document);
+    std::iota(positions.begin() + at, positions.begin() + at + count, 0);
   }
   // No tokens from `at` on: a document of its own that nothing is learnt from.
   void pad(int64_t at, int32_t document) const {
