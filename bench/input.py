@@ -1,14 +1,16 @@
-"""How fast records become batches: Lockstep's input pipeline beside tf.data, PyTorch's DataLoader, Grain, WebDataset and
-Hugging Face datasets, on the same files, read again from the files in every epoch.
+"""How fast records become batches: Lockstep's input pipeline beside tf.data, PyTorch's DataLoader, Grain, WebDataset
+and Hugging Face datasets, on the same files, read again from the files in every epoch.
 
-The data is written once by bench/peers/input_data.py into build/bench-input and lies in the page cache. Everybody gives
-batches of the same size with the same tensors: for tables 39 normalised f32 values and a label. Before anything is compared,
-everybody reads one epoch whose sums must be those of the data, whatever the order. Then, in turns, each opens the data in an
-already started process (first batch), reads for a second to warm up, and is timed while it goes on reading.
+The data is written once by bench/peers/input_data.py into build/bench-input and lies in the page cache. Everybody
+gives batches of the same size with the same tensors: for tables 39 normalised f32 values and a label. Before anything
+is compared, everybody reads one epoch whose sums must be those of the data, whatever the order. Then, in turns, each
+opens the data in an already started process (first batch), reads for a second to warm up, and is timed while it goes
+on reading.
 
-Loaders with processes of their own run with two, and once more inside one process, which costs them no copies: what counts is the
-better figure. Processor time is that of all processes and their children; memory is the sum of their proportional shares
-(PSS), at most, with libraries. Resuming starts from a state saved in the middle of an epoch, up to the first batch.
+Loaders with processes of their own run with two, and once more inside one process, which costs them no copies: what
+counts is the better figure. Processor time is that of all processes and their children; memory is the sum of their
+proportional shares (PSS), at most, with libraries. Resuming starts from a state saved in the middle of an epoch, up
+to the first batch.
 """
 
 import argparse
@@ -35,8 +37,9 @@ def table_job(memory):
     return {**TABLE, "data": {"memory": memory}}
 
 
-# Grain reads Parquet by rows of Python objects, at 16,000 records/s: it is left out there, since its epoch takes minutes.
-# Memory for ours: too little to keep the data set, so that every epoch reads the files; enough for the order's open blocks.
+# Grain reads Parquet by rows of Python objects, at 16,000 records/s; it is left out there, since an epoch takes minutes.
+# Memory for ours: too little to keep the data set, so that every epoch reads the files; enough for the blocks that the
+# order has open.
 CASES = {
     "csv": {
         "title": "CSV, 40 columns",
@@ -232,12 +235,15 @@ def metrics(case, resumes):
     def rate(figures):
         return figures["window"]["records"] / figures["window"]["seconds"]
 
+    def cost(figures):
+        return figures["window"]["cpu_s"] / figures["window"]["records"]
+
     def of_resume(key):
         return lambda figures: resumes.get(figures["runner"], {}).get(key)
 
     return [
-        Metric("records per CPU-second", "1/s", "higher", lambda f: f["window"]["records"] / f["window"]["cpu_s"]),
-        Metric("CPU-seconds per million records", "s", "lower", lambda f: 1e6 * f["window"]["cpu_s"] / f["window"]["records"]),
+        Metric("records per CPU-second", "1/s", "higher", lambda f: 1 / cost(f)),
+        Metric("CPU-seconds per million records", "s", "lower", lambda f: 1e6 * cost(f)),
         Metric("records per second", "1/s", "higher", rate),
         Metric("source bytes per second", "MB/s", "higher", lambda f: rate(f) * each / 1e6),
         Metric("peak memory", "MiB", "lower", lambda f: f["memory"] / 2**20),
@@ -285,7 +291,9 @@ def take_kept(bench, measured):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--case", nargs="*", choices=list(CASES), default=list(CASES), help="only these; others keep their figures")
+    parser.add_argument(
+        "--case", nargs="*", choices=list(CASES), default=list(CASES), help="only these; others keep their figures"
+    )
     parser.add_argument("--only", nargs="*", help="only these peers; the result is printed, not kept")
     parser.add_argument("--warm-up", type=float, default=1, help="seconds of reading before what is timed")
     parser.add_argument("--seconds", type=float, default=3, help="that are timed in each turn")

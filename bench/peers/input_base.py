@@ -1,12 +1,12 @@
 """What the peers of bench/input.py have in common: how they are timed, and what they print.
 
 A peer gives a Pipeline: open() starts reading in an already started process and gives an iterator over the batches of
-one epoch after another; a batch is a dict of arrays or tensors under the names that Lockstep gives its inputs. Where the
-peer can resume, save(iterator) gives its state as bytes and open(state) goes on from there.
+one epoch after another; a batch is a dict of arrays or tensors under the names that Lockstep gives its inputs. Where
+the peer can resume, save(iterator) gives its state as bytes and open(state) goes on from there.
 
-One JSON line comes out: milliseconds from opening to the first batch; records, seconds and processor time of a window of
-continuous reading, after a second of warming up; and with --check the sums of one epoch and resuming in its middle.
-Processor time is that of the whole tree of processes. The same is printed by `lockstep data bench --json`.
+One JSON line comes out: milliseconds from opening to the first batch; records, seconds and processor time of a window
+of continuous reading, after a second of warming up; and with --check the sums of one epoch and resuming in its
+middle. Processor time is that of the whole tree of processes. The same is printed by `lockstep data bench --json`.
 """
 
 import argparse
@@ -87,7 +87,7 @@ class TokenFiles:
         return {**self.__dict__, "maps": None}
 
 
-# ---- processor time of a tree of processes -------------------------------------------------------------------------------
+# ---- processor time of a tree of processes ---------------------------------------------------------------------------
 
 
 def tree_seconds():
@@ -111,7 +111,7 @@ def tree_seconds():
     return sum(spent[process] for process in parents if below(process)) / os.sysconf("SC_CLK_TCK")
 
 
-# ---- measuring ---------------------------------------------------------------------------------------------------------
+# ---- measuring -------------------------------------------------------------------------------------------------------
 
 
 def as_numpy(values):

@@ -1,5 +1,5 @@
-"""Writes the data that bench/input.py reads with everybody: the same table as CSV, JSONL, TFRecord and Parquet, a corpus
-of tokens, and JPEGs in folders and in tar shards; all from one seed, with the sums that an epoch must have.
+"""Writes the data that bench/input.py reads with everybody: the same table as CSV, JSONL, TFRecord and Parquet, a
+corpus of tokens, and JPEGs in folders and in tar shards; all from one seed, with the sums that an epoch must have.
 
 Each case is a folder of SHARDS files and truth.json: records, columns, the constants to normalise with, the sums, and
 the bytes of its files. What is there already with the same description is kept. The writers are those of the formats'

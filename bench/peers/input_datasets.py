@@ -1,8 +1,9 @@
-"""Hugging Face datasets over the data of bench/input.py, streaming, so that every epoch reads the files: batches come as Arrow
-tables, its fastest form, and become arrays at once. Files are shuffled; its buffer that mixes single examples would
-undo the batches and is left out, so that it mixes less than the others do.
+"""Hugging Face datasets over the data of bench/input.py, streaming, so that every epoch reads the files: batches come
+as Arrow tables, its fastest form, and become arrays at once. Files are shuffled; its buffer that mixes single
+examples would undo the batches and is left out, so that it mixes less than the others do.
 
-In processes of their own it runs under PyTorch's DataLoader, each with its share of the files, as its documentation has it.
+In processes of their own it runs under PyTorch's DataLoader, each with its share of the files, as its documentation
+has it.
 """
 
 import os

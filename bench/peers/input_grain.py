@@ -1,6 +1,6 @@
-"""Grain over the data of bench/input.py: its own readers of TFRecord and Parquet, and for lines of JSON the random access that it is made
-for, to lines whose places were found beforehand. Records are parsed one by one in Python, batched, then normalised
-together. With workers, these are its processes (mp_prefetch); without, its threads.
+"""Grain over the data of bench/input.py: its own readers of TFRecord and Parquet, and for lines of JSON the random
+access that it is made for, to lines whose places were found beforehand. Records are parsed one by one in Python,
+batched, then normalised together. With workers, these are its processes (mp_prefetch); without, its threads.
 """
 
 import json
@@ -78,11 +78,9 @@ class Grain(input_base.Pipeline):
         import tensorflow  # the only parser of an Example from pip; loaded where it is used
 
         features = tensorflow.train.Example.FromString(record).features.feature
-        values = (features[name] for name in self.names)
-        return numpy.array(
-            [value.int64_list.value[0] if value.HasField("int64_list") else value.float_list.value[0] for value in values],
-            numpy.float32,
-        )
+        kinds = (features[name] for name in self.names)
+        lists = (kind.int64_list if kind.HasField("int64_list") else kind.float_list for kind in kinds)
+        return numpy.array([values.value[0] for values in lists], numpy.float32)
 
     def open(self, state=None):
         return self.iterator(self.records_of().batch(self.batch, drop_remainder=True).map(self.normalised), state)

@@ -1,6 +1,6 @@
-"""tf.data over the data of bench/input.py, as its guide to performance has it: files interleaved, records shuffled while
-they are still bytes, batched, then parsed by one vectorised call, with parallelism and prefetching left to AUTOTUNE and
-order not kept where it need not be. There is no reader of JSON lines or Parquet in TensorFlow.
+"""tf.data over the data of bench/input.py, as its guide to performance has it: files interleaved, records shuffled
+while they are still bytes, batched, then parsed by one vectorised call, with parallelism and prefetching left to
+AUTOTUNE and order not kept where it need not be. There is no reader of JSON lines or Parquet in TensorFlow.
 """
 
 import os
@@ -77,7 +77,11 @@ class TfRecord(TfData):
             name: tf.io.FixedLenFeature([], tf.int64 if name[0] in "cl" else tf.float32)
             for name in [*self.truth["names"], "label"]
         }
-        return self.batches(tf.data.TFRecordDataset, lambda records: self.normalised(tf.io.parse_example(records, features)))
+
+        def parse(records):
+            return self.normalised(tf.io.parse_example(records, features))
+
+        return self.batches(tf.data.TFRecordDataset, parse)
 
 
 class Tokens(TfData):

@@ -1,13 +1,13 @@
 """PyTorch's DataLoader over the data of bench/input.py.
 
-It brings no reader for tables, so these are read as its users do who need speed: an iterable data set whose workers share
-the files among them and read large pieces with pyarrow, mix the rows of a piece, and give whole batches, which the
-loader passes on as they are (batch_size=None). Resuming is StatefulDataLoader's, of torchdata; it takes more time in every step,
-so that the throughput is the plain loader's.
+It brings no reader for tables, so these are read as its users do who need speed: an iterable data set whose workers
+share the files among them and read large pieces with pyarrow, mix the rows of a piece, and give whole batches, which
+the loader passes on as they are (batch_size=None). Resuming is StatefulDataLoader's, of torchdata; it takes more time
+in every step, so that the throughput is the plain loader's.
 
 Tokens and images are map-style data sets under a shuffled sampler. Rows of tokens are taken for a whole batch at once
-(__getitems__) from memory-mapped files. JPEGs are decoded and scaled by torchvision's own operations on bytes, and normalised
-as a batch.
+(__getitems__) from memory-mapped files. JPEGs are decoded and scaled by torchvision's own operations on bytes, and
+normalised as a batch.
 """
 
 import pickle

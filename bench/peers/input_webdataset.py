@@ -1,6 +1,6 @@
-"""WebDataset over the tar shards of bench/input.py: the same JPEGs as the folders hold, as it is documented: shards shuffled, then
-samples in a buffer, decoded by Pillow, batched, with PyTorch's DataLoader where there are workers. It cannot resume
-in the middle of an epoch.
+"""WebDataset over the tar shards of bench/input.py: the same JPEGs as the folders hold, as it is documented: shards
+shuffled, then samples in a buffer, decoded by Pillow, batched, with PyTorch's DataLoader where there are workers. It
+cannot resume in the middle of an epoch.
 """
 
 import io
