@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "data/format/csv_check.h"
 #include "data/format/csv_decoder.h"
+#include "data/format/csv_record.h"
 #include "data/format/growing_granules.h"
 #include "data/format/text_lines.h"
 
@@ -25,7 +26,7 @@ class CsvFormat : public Format {
   }
 
   std::string_view name() const override { return "csv"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
   std::string_view suffix() const override { return ".csv"; }
 
   std::vector<BlockField> fields(const ByteSource& shard) const override {
@@ -43,11 +44,11 @@ class CsvFormat : public Format {
     const bool skip = options().bad == BadRecords::kSkip;
     CsvScan scan;
     TextLines lines(shard, header.end);
-    const auto refuse = [&](int64_t offset, const std::string& problem) {
+    const auto refuse = [&](int64_t offset, const std::string& problem, bool apart) {
       if (!skip)
         throw UserError("{}:{}: {} (byte {})", shard.name(), line_number(shard, offset), problem, offset);
       bad.push_back({offset, problem});
-      granules.leave_out(offset);
+      granules.leave_out(offset, apart);
     };
     const auto whole_lines = [&](std::string_view text, bool last) {
       scan.look(text, separator_, last);
@@ -55,23 +56,38 @@ class CsvFormat : public Format {
     };
     while (const auto piece = lines.next(whole_lines)) {
       if (piece->too_long) {
-        refuse(piece->offset, scan.open_quote() && piece->last
-                                  ? "the quote that opens here is never closed; add the closing quote"
-                                  : "a record of more than 16 MiB; is a quote never closed?");
-        lines.skip_record([&](std::string_view text, bool& inside) { return line_end(text, inside); });
+        refuse(piece->offset,
+               scan.open_quote() && piece->last
+                   ? "the quote that opens here is never closed; add the closing quote"
+                   : "a record of more than 16 MiB; is a quote never closed?",
+               true);
+        lines.skip_record(line_end);
         continue;
       }
+      int64_t consumed = piece->consumed;
       for (size_t i = 0; i < scan.lines(); ++i) {
         const CsvLine line = scan.line(i);
         if (line.blank()) continue;
         const int64_t offset = piece->offset + line.begin;
-        const auto problem = skip ? check.problem(line, scan.non_ascii()) : check.count_problem(line);
-        if (problem)
-          refuse(offset, *problem);
-        else
+        // A quote where none belongs makes one record of all lines up to the next quote: also in a column
+        // that nobody wants. Then only the first line is taken for damaged, and the next one for a record
+        // again.
+        const size_t first_line = scan.quotes() ? bytes_of_first_line(line) : 0;
+        const char* stray = first_line > 0 ? quoting_problem(line) : nullptr;
+        auto problem = skip ? check.problem(line, scan.non_ascii()) : check.count_problem(line);
+        if (stray != nullptr) problem = stray;
+        if (!problem) {
           granules.add(offset);
+          continue;
+        }
+        const bool misled = first_line > 0 && (stray != nullptr || line.fields() != header.names.size());
+        refuse(offset, *problem, misled);
+        if (!misled) continue;
+        lines.skip_to(offset + static_cast<int64_t>(first_line));
+        consumed = lines.offset() - piece->offset;
+        break;
       }
-      progress(piece->consumed);
+      progress(consumed);
     }
     if (granules.records() == 0) throw UserError("{}: the file has a header but no records", shard.name());
     ShardIndex index = granules.finish(shard.size());
@@ -85,13 +101,21 @@ class CsvFormat : public Format {
   }
 
  private:
-  // The position behind the first line end that is not in quotes; npos: there is none in this text.
-  static size_t line_end(std::string_view text, bool& inside) {
-    for (size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == '"') inside = !inside;
-      if (text[i] == '\n' && !inside) return i + 1;
-    }
-    return std::string_view::npos;
+  // The position behind the first line end, quoted or not; npos: there is none in this text.
+  static size_t line_end(std::string_view text, bool&) {
+    const size_t found = text.find('\n');
+    return found == std::string_view::npos ? found : found + 1;
+  }
+
+  // With its line end; 0: the record has only one line.
+  static size_t bytes_of_first_line(const CsvLine& line) {
+    return line.text.substr(line.begin, line.ends.back() - line.begin).find('\n') + 1;  // npos + 1 is 0
+  }
+
+  static const char* quoting_problem(const CsvLine& line) {
+    for (size_t i = 0; i < line.fields(); ++i)
+      if (const char* problem = problem_of(line.raw(i))) return problem;
+    return nullptr;
   }
 
   char separator_ = ',';

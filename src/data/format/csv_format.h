@@ -2,6 +2,9 @@
 // CRLF. Blank lines and a leading byte-order mark are passed over. Columns are found by name, so their order
 // may differ between shards; a column without a wanted type is given as bytes.
 //
+// A record whose quotes do not belong where they are ends with its line where bad records are skipped: what
+// follows is read as records again, not taken for a quoted text up to the next quote of the file.
+//
 // Numbers that are missing (nothing, NA, NaN, nan, null, NULL) are marked. Text must be UTF-8.
 // Settings: separator (one character; "," unless given).
 #pragma once

@@ -143,6 +143,30 @@ TEST(CsvFormat, BadRecordsCanBeLeftOut) {
   }
 }
 
+// Two stray quotes far apart, also in a column that is not wanted: the lines between them are records.
+TEST(CsvFormat, AStrayQuoteTakesOnlyItsLine) {
+  for (const std::string stray : {"1,2,a\"b,u", "1,2,\"ab,u", "1,2,a,\"u", "1,2,a,u\"v"}) {
+    std::string text = "x,n,c,unused\n";
+    std::vector<double> expected;
+    for (int i = 0; i < 3000; ++i) {
+      if (i % 700 == 350) {
+        text += stray + "\n";
+        continue;
+      }
+      text += i % 5 == 0 ? fmt::format("{},7,\"two\nlines\",\"u\"\n", i) : fmt::format("{},7,c,u\n", i);
+      expected.push_back(i);
+    }
+    const std::string error = error_of(text);
+    EXPECT_TRUE(error.starts_with("t.csv:")) << stray << " " << error;
+    const ShardSet set = set_of(text, {kColumns, {}, BadRecords::kSkip}, 0.5);
+    EXPECT_EQ(set.bad_records().size(), 4u) << stray;
+    ASSERT_EQ(set.manifest().records(), static_cast<int64_t>(expected.size())) << stray;
+    EXPECT_EQ(read(set, 0, set.manifest().records()).column("x").as<double>(), expected) << stray;
+    EXPECT_EQ(read(set, 340, 30).column("x").as<double>(),
+              std::vector<double>(expected.begin() + 340, expected.begin() + 370));
+  }
+}
+
 TEST(CsvFormat, ARecordWithoutEndIsRefusedInLittleMemory) {
   std::string text = "x,n,c\n1,2,a\n3,4,\"";
   text.append(static_cast<size_t>(18) << 20, 'z');

@@ -3,7 +3,7 @@
 // about as long as granule_for wants them: a function of the records' offsets alone.
 //
 // Long stretches of bytes that are left out become granules of their own, without records, so that nobody
-// reads a damaged gigabyte to get at the records beside it.
+// reads a damaged gigabyte to get at the records beside it; so do short ones that would mislead a decoder.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -24,9 +24,10 @@ class GrowingGranules {
     const auto count = static_cast<int64_t>(offsets_.size()) - 1;
     if (count >= kFewest && granule_for(bytes, count) > 1) join();
   }
-  // Here begins something that is left out, up to the next record.
-  void leave_out(int64_t offset) {
+  // Here begins something that is left out, up to the next record. `apart`: a decoder must not see it.
+  void leave_out(int64_t offset, bool apart = false) {
     if (gap_begin_ < 0) gap_begin_ = offset;
+    gap_apart_ = gap_apart_ || apart;
   }
   int64_t records() const { return records_; }
 
@@ -49,9 +50,10 @@ class GrowingGranules {
 
   void close_gap(int64_t end) {
     // What lies before the first record belongs to no granule anyway.
-    if (gap_begin_ >= 0 && records_ > 0 && end - gap_begin_ > kLongGap)
+    if (gap_begin_ >= 0 && records_ > 0 && (gap_apart_ || end - gap_begin_ > kLongGap))
       gaps_.push_back({records_, gap_begin_, end});
     gap_begin_ = -1;
+    gap_apart_ = false;
   }
 
   ShardIndex with_gaps() const {
@@ -87,6 +89,7 @@ class GrowingGranules {
   int64_t granule_ = 1;
   std::vector<uint64_t> offsets_;
   int64_t gap_begin_ = -1;
+  bool gap_apart_ = false;
   std::vector<Gap> gaps_;
 };
 

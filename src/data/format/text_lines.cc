@@ -12,7 +12,7 @@ constexpr int64_t kBehind = 64;
 std::optional<TextLines::Piece> TextLines::next(const WholeRecords& whole) {
   const int64_t left = shard_.size() - offset_;
   if (left == 0) return {};
-  for (int64_t wanted = kPiece;; wanted *= 2) {
+  for (int64_t wanted = piece_;; wanted *= 2) {
     const int64_t length = std::min(wanted, left);
     buffer_.resize(static_cast<size_t>(length + kBehind));
     shard_.read(offset_, std::span(buffer_).first(static_cast<size_t>(length)));
@@ -22,6 +22,7 @@ std::optional<TextLines::Piece> TextLines::next(const WholeRecords& whole) {
     const auto consumed = static_cast<int64_t>(whole(text, last));
     Piece piece{offset_, text, consumed, last, consumed == 0};
     if (consumed > 0) {
+      piece_ = std::min(kPiece, 2 * wanted);
       offset_ += consumed;
       return piece;
     }

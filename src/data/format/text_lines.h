@@ -33,16 +33,23 @@ class TextLines {
 
   // Nothing at the end of the shard.
   std::optional<Piece> next(const WholeRecords& whole);
+  int64_t offset() const { return offset_; }  // of the next piece
   // Goes on behind the record that was too long.
   void skip_record(const RecordEnd& end);
-  void skip_to(int64_t offset) { offset_ = offset; }
+  // The next piece is short, since this may come again soon, and what was read ahead is lost every time.
+  void skip_to(int64_t offset) {
+    offset_ = offset;
+    piece_ = kShortPiece;
+  }
 
  private:
   static constexpr int64_t kPiece = int64_t{1} << 20;
+  static constexpr int64_t kShortPiece = int64_t{1} << 12;
 
   const ByteSource& shard_;
   int64_t offset_;
   int64_t longest_;
+  int64_t piece_ = kPiece;
   std::string buffer_;
 };
 
