@@ -17,6 +17,7 @@ std::shared_ptr<const FileSource> open_corpus(const CorpusOptions& options,
                             .most_bad = options.most_bad,
                             .progress = options.progress};
   auto shards = std::make_shared<ShardSet>(make_tokens_format(format), open_token_shards(files), set);
+  warn_of_bad_records(*shards);
   std::vector<Column> columns;
   for (const BlockField& field : shards->fields())
     columns.push_back({field.name, DType::kI32, {options.seq}});

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "data/files.h"
+#include "data/format/compressed_source.h"
 #include "data/format/image_shard.h"
 #include "data/format/images_format.h"
 #include "data/format/tar_format.h"
@@ -22,7 +23,8 @@ std::vector<std::unique_ptr<ByteSource>> open_shards(const ImageDataOptions& opt
                                                      const std::vector<std::string>& files) {
   if (!options.tar) return open_class_folders(files);
   std::vector<std::unique_ptr<ByteSource>> shards;
-  for (const std::string& path : expand_files(files, format.suffix())) shards.push_back(open_file(path));
+  for (const std::string& path : expand_files(files, format.suffix()))
+    shards.push_back(open_shard(path, options.index_folder));
   return shards;
 }
 
@@ -48,6 +50,7 @@ ImageShards open_image_shards(const ImageDataOptions& options, const std::vector
                                                              .threads = options.threads,
                                                              .most_bad = options.most_bad,
                                                              .progress = options.progress});
+  warn_of_bad_records(*opened.shards);
   opened.classes = classes ? *classes : labels_of(options, *opened.shards);
   if (static_cast<int64_t>(opened.classes.size()) > options.classes)
     throw UserError(

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/test_folder.h"
+#include "data/format/test_compression.h"
 #include "data/image/test_images.h"
 #include "data/order/order.h"
 #include "data/transform/image_input.h"
@@ -197,6 +198,13 @@ TEST_F(ImageFiles, TarShardsHoldTheSameImages) {
   const auto folders = open(options());
   ASSERT_EQ(source->size(), 18);
   for (int64_t i = 0; i < 18; ++i) EXPECT_EQ(pixels_of(*source, i), pixels_of(*folders, i));
+  folder_.write("packed/s-0.tar.gz", gzipped(archive + tar_end()));
+  folder_.write("frames/s-0.tar.zst", zstd_frame(archive + tar_end()));
+  for (const std::string folder : {"packed", "frames"}) {
+    const auto packed = open_image_source(tar, open_image_shards(tar, {folder_.path(folder)}));
+    ASSERT_EQ(packed->size(), 18);
+    for (int64_t i = 0; i < 18; ++i) EXPECT_EQ(pixels_of(*packed, i), pixels_of(*folders, i)) << folder;
+  }
   tar.classes = 2;
   Batch batch(source->columns(), 1);
   EXPECT_THROW(open_image_source(tar, shards)->fill(std::vector<int64_t>{17}, batch), UserError);

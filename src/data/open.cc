@@ -63,6 +63,8 @@ Data open_tokens(const DataOptions& options) {
   corpus.threads = options.threads;
   corpus.progress = options.progress;
   corpus.budget = options.budget;
+  corpus.bad = options.bad;
+  corpus.most_bad = options.most_bad;
   Data data{open_corpus(corpus, options.train.files), nullptr, {}};
   corpus.budget = options.eval_budget;
   if (!options.eval.files.empty()) data.eval = open_corpus(corpus, options.eval.files);
@@ -79,6 +81,8 @@ Data open_images(const DataOptions& options) {
   images.threads = options.threads;
   images.progress = options.progress;
   images.budget = options.budget;
+  images.bad = options.bad;
+  images.most_bad = options.most_bad;
   images.seed = options.seed;
   const ImageShards train = open_image_shards(images, options.train.files);
   images.augment = options.augment;
@@ -138,8 +142,10 @@ Data open_whole(const DataOptions& options) {
     case Format::kTable: return open_table_files(options);
     case Format::kFraud: return open_fraud(options);
     case Format::kText: {
-      Data data{std::make_shared<TextSource>(options.train.files, seq), nullptr, {}};
-      if (!options.eval.files.empty()) data.eval = std::make_shared<TextSource>(options.eval.files, seq);
+      TextOptions text{.seq = seq, .budget = options.budget, .progress = options.progress};
+      Data data{open_text_files(text, options.train.files), nullptr, {}};
+      text.budget = options.eval_budget;
+      if (!options.eval.files.empty()) data.eval = open_text_files(text, options.eval.files);
       return data;
     }
     case Format::kTokens: return open_tokens(options);

@@ -40,10 +40,11 @@ struct DataOptions {
   double hold_out = 0;  // the last share of the training records, when eval is empty
   uint64_t seed = 0;    // of generated data
 
+  BadRecords bad = BadRecords::kStop;  // of files, less text
+  double most_bad = 0;                 // share of the records that may be left out
+
   // Of tables.
   std::vector<TransformOptions> transforms = {};
-  BadRecords bad = BadRecords::kStop;
-  double most_bad = 0;      // share of the records that may be left out
   std::string filter = {};  // data/select/filter.h; empty: all records
   std::optional<TableSubsample> subsample = {};
   std::string split_column = {};  // of tables; empty: none

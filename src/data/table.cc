@@ -136,9 +136,7 @@ TableSelection records_of(const TableOptions& options, const Transforms& transfo
   const std::vector<BlockField> wanted = columns_to_decode(transforms);
   const std::unique_ptr<Format> indexed_by = index_format(options, wanted);
   const auto shards = shards_of(options, wanted, *indexed_by, open);
-  if (const int64_t bad = shards->bad_count(); bad > 0)
-    log_warn("{} of {} records are left out; the first: {}", bad, shards->manifest().records() + bad,
-             shards->bad_records()[0]);
+  warn_of_bad_records(*shards);
   const SelectionOptions selection = selection_of(options);
   if (!selection.any()) return {shards};
   const auto open_columns = [&](const std::vector<BlockField>& asked) {

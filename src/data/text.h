@@ -1,38 +1,26 @@
-// TextSource: the bytes of files as sequences for next-token training, with a vocabulary of 256 and no
-// tokenizer.
+// Text files as a source for next-token training: format/text_format.h under a FileSource.
 //
-// The files are joined in the order of their paths, with nothing between them. Window i holds the bytes
-// [i T, i T + T + 1): tokens i32[T] are the first T of them, targets i32[T] the same shifted by one. Bytes
-// after the last whole window are left out. The last windows are held out for evaluation.
+// The files are joined in the order of their paths, with nothing between them, and never held in memory as a
+// whole; compressed ones (.gz, .zst) count by their content. Bytes after the last whole sequence are left
+// out.
 #pragma once
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "data/source.h"
+#include "data/pipeline/file_source.h"
 
 namespace lockstep {
 
-class TextSource : public Source {
- public:
-  // Throws UserError when the text does not fill one window, or has more bytes than the limit.
-  TextSource(const std::vector<std::string>& files, int64_t seq, int64_t limit = int64_t{1} << 30);
-
-  int64_t size() const override { return (static_cast<int64_t>(bytes_.size()) - 1) / seq_; }
-  std::vector<Column> columns() const override;
-  void fill(std::span<const int64_t> records, Batch& batch) const override;
-  std::string fingerprint() const override { return fingerprint_; }
-  std::string describe(int64_t record) const override;
-
- private:
-  struct File {
-    std::string path;
-    int64_t first;  // the position of its first byte
-  };
-
-  int64_t seq_;
-  std::string bytes_;
-  std::vector<File> files_;
-  std::string fingerprint_;
+struct TextOptions {
+  int64_t seq = 0;
+  std::string index_folder = {};  // empty: beside the data
+  int64_t budget = int64_t{512} << 20;
+  IndexProgress progress = {};
 };
+
+// Throws UserError when the text does not fill one sequence.
+std::shared_ptr<const FileSource> open_text_files(const TextOptions& options,
+                                                  const std::vector<std::string>& files);
 
 }  // namespace lockstep

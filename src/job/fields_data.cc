@@ -15,6 +15,13 @@ Cases for_tables(std::string_view value) {
   return cases;
 }
 
+// All files but text, in which no record can be bad.
+Cases for_records(std::string_view value) {
+  Cases cases = for_tables(value);
+  for (const char* format : {"tokens", "images", "tar"}) cases.emplace_back(format, value);
+  return cases;
+}
+
 Cases for_files() {
   Cases cases = for_tables("");
   for (const char* format : {"text", "tokens", "images", "tar"}) cases.emplace_back(format, "");
@@ -120,11 +127,11 @@ std::vector<Field> data_fields() {
           .when(kTrainFormat, for_tables("0.1")),
       LOCKSTEP_FIELD(data.errors.policy,
                      "what a record that cannot be read does: end the run, or be left out and listed")
-          .when(kTrainFormat, for_tables("stop")),
+          .when(kTrainFormat, for_records("stop")),
       LOCKSTEP_FIELD(data.errors.limit, "share of the records that may be left out before the run ends")
           .at_least(0)
           .at_most(1)
-          .when(kTrainFormat, for_tables("0.001")),
+          .when(kTrainFormat, for_records("0.001")),
       LOCKSTEP_FIELD(data.hold_out,
                      "share of the training samples kept back for evaluation when there is no data.eval")
           .defaults_to("0")

@@ -1,6 +1,7 @@
 #include "data/format/byte_source.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,9 +14,21 @@
 namespace lockstep {
 namespace {
 
+// Every shard stays open, and a data set may have more of them than a process may open unless it asks.
+void allow_more_files() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 class Descriptor {
  public:
   explicit Descriptor(const std::string& path) : value_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (value_ < 0 && errno == EMFILE) {
+      allow_more_files();
+      value_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    }
     if (value_ < 0) throw UserError("{}: cannot open: {}", path, std::strerror(errno));
   }
   ~Descriptor() { close(value_); }
@@ -102,6 +115,8 @@ class TextBytes : public ByteSource {
 }  // namespace
 
 void ByteSource::expect(int64_t, int64_t) const {}
+
+std::string ByteSource::place(int64_t offset) const { return fmt::format("{} at byte {}", name_, offset); }
 
 std::unique_ptr<ByteSource> open_file(const std::string& path) { return std::make_unique<FileBytes>(path); }
 

@@ -23,6 +23,8 @@ class ByteSource {
   virtual void read(int64_t offset, std::span<char> out) const = 0;
   // Says that these bytes will soon be read.
   virtual void expect(int64_t offset, int64_t bytes) const;
+  // Where a byte lies, for messages: "tx.csv at byte 12".
+  virtual std::string place(int64_t offset) const;
   // Changes when the file does, as far as can be seen without reading it: size and time of change.
   virtual std::string stamp() const = 0;
 

@@ -10,6 +10,7 @@
 #include "data/format/jsonl_format.h"
 #include "data/format/parquet_format.h"
 #include "data/format/tar_format.h"
+#include "data/format/text_format.h"
 #include "data/format/tfrecord_format.h"
 #include "data/format/tokens_format.h"
 
@@ -25,7 +26,7 @@ struct Entry {
 constexpr Entry kFormats[] = {
     {"csv", make_csv_format},       {"images", make_images_format},   {"tar", make_tar_format},
     {"tokens", make_tokens_format}, {"jsonl", make_jsonl_format},     {"tfrecord", make_tfrecord_format},
-    {"block", make_block_format},   {"parquet", make_parquet_format},
+    {"block", make_block_format},   {"parquet", make_parquet_format}, {"text", make_text_format},
 };
 
 }  // namespace

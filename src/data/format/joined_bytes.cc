@@ -30,6 +30,11 @@ class JoinedBytes : public ByteSource {
                   [&](size_t part, int64_t from, int64_t count) { parts_[part]->expect(from, count); });
   }
 
+  std::string place(int64_t offset) const override {
+    const size_t part = part_at(offset);
+    return parts_[part]->place(offset - begins_[part]);
+  }
+
   std::string stamp() const override {
     std::string stamp;
     for (const auto& part : parts_) stamp += (stamp.empty() ? "" : ", ") + part->stamp();
@@ -37,10 +42,15 @@ class JoinedBytes : public ByteSource {
   }
 
  private:
+  // The part that holds this byte; the last, where it is the end.
+  size_t part_at(int64_t offset) const {
+    const auto after = std::upper_bound(begins_.begin(), begins_.end() - 1, offset);
+    return static_cast<size_t>(after - begins_.begin()) - 1;
+  }
+
   template <typename Part>
   void for_each_part(int64_t offset, int64_t bytes, const Part& part) const {
-    for (size_t i = 0; i < parts_.size() && bytes > 0; ++i) {
-      if (offset >= begins_[i + 1]) continue;
+    for (size_t i = part_at(offset); i < parts_.size() && bytes > 0; ++i) {
       const int64_t here = std::min(bytes, begins_[i + 1] - offset);
       part(i, offset - begins_[i], here);
       offset += here;

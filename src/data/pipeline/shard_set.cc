@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/sha256.h"
 #include "base/thread_pool.h"
 #include "data/format/compressed_source.h"
@@ -194,6 +195,13 @@ std::string ShardSet::fingerprint() const {
   const std::string all = sha256(fmt::format("shards 1\n{} {}\n{}{}\n", format().name(), format().version(),
                                              format().options().text(), manifest().fingerprint()));
   return only_ ? sha256(fmt::format("select 1\n{}\n{}\n", all, definition_)) : all;
+}
+
+void warn_of_bad_records(const ShardSet& shards) {
+  const int64_t bad = shards.bad_count();
+  if (bad == 0) return;
+  log_warn("{} of {} records are left out; the first: {}", bad, shards.manifest().records() + bad,
+           shards.bad_records()[0]);
 }
 
 }  // namespace lockstep

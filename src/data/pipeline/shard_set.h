@@ -102,4 +102,7 @@ class ShardSet {
   std::string definition_;
 };
 
+// Says in the log how many records were left out, where some were, and which was the first.
+void warn_of_bad_records(const ShardSet& shards);
+
 }  // namespace lockstep
