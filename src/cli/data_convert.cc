@@ -25,15 +25,17 @@ void run_convert(const ConvertOptions& options) {
 }  // namespace
 
 void add_data_convert(CLI::App& data) {
-  CLI::App* command = data.add_subcommand("convert", "write data files in another format, shard by shard");
+  CLI::App* command =
+      data.add_subcommand("convert", "write data files in another format, or text as tokens, file by file");
   auto options = std::make_shared<ConvertOptions>();
   command->add_option("source", options->files, "paths, folders or patterns with * and ?")->required();
   command->add_option("--to", options->to, "the format to write")
-      ->check(CLI::IsMember(written_formats()))
+      ->check(CLI::IsMember(converted_formats()))
       ->capture_default_str();
   command->add_option("--from", options->from, "the format to read; by default what the ending says")
       ->check(CLI::IsMember(format_names()));
   command->add_option("--out", options->folder, "folder for the new files")->required();
+  command->add_option("--column", options->column, "of a table that becomes tokens: the one with the text");
   command->add_option("--text", options->text, "columns to keep as text, though they look like numbers");
   auto compression = std::make_shared<std::string>("zstd");
   command->add_option("--compression", *compression, "of block and parquet files")

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "data/convert_tokens.h"
 #include "data/csv_encoding.h"
 #include "data/files.h"
 #include "data/format/compressed_source.h"
@@ -19,12 +20,15 @@ namespace fs = std::filesystem;
 constexpr int64_t kSampledRecords = 10000;
 constexpr int64_t kRecordsAtOnce = 4096;
 
-std::string format_of(const std::string& path) {
+constexpr std::string_view kTokens = "tokens";
+
+std::string format_of(const std::string& path, const std::string& to) {
   constexpr auto kTables = std::to_array<std::string_view>({"csv", "jsonl", "tfrecord", "block", "parquet"});
   for (const std::string_view name : kTables) {
     const std::string_view suffix = make_format(name, {})->suffix();
     if (!suffix.empty() && without_compression(path).ends_with(suffix)) return std::string(name);
   }
+  if (to == kTokens) return "text";
   throw UserError("{}: the ending does not say which format it is; name it with --from", path);
 }
 
@@ -93,12 +97,19 @@ void convert_shard(const ConvertOptions& options, const ShardSet& set, const std
 
 }  // namespace
 
+std::vector<std::string_view> converted_formats() {
+  std::vector<std::string_view> names = written_formats();
+  names.push_back(kTokens);
+  return names;
+}
+
 ConvertReport convert_files(const ConvertOptions& options) {
+  // Text files may be called anything.
+  const bool any = options.from.empty() || options.from == "text";
   std::vector<std::string> paths =
-      expand_files(options.files, options.from.empty() ? "" : make_format(options.from, {})->suffix());
+      expand_files(options.files, any ? "" : make_format(options.from, {})->suffix());
   if (paths.empty()) throw UserError("no data files are given");
-  const std::string from = options.from.empty() ? format_of(paths[0]) : options.from;
-  const std::vector<BlockField> columns = typed_columns(options, from, paths[0]);
+  const std::string from = options.from.empty() ? format_of(paths[0], options.to) : options.from;
   std::error_code failure;
   fs::create_directories(options.folder, failure);
   if (failure) throw UserError("cannot make the folder {}: {}", options.folder, failure.message());
@@ -109,6 +120,9 @@ ConvertReport convert_files(const ConvertOptions& options) {
     if (fs::exists(outs.back()) || std::count(outs.begin(), outs.end(), outs.back()) > 1)
       throw UserError("{} would be written over; choose another folder", outs.back());
   }
+  if (from == "text" && options.to != kTokens) throw UserError("text files become tokens; write --to tokens");
+  if (options.to == kTokens) return convert_to_tokens(options, from, paths, outs);
+  const std::vector<BlockField> columns = typed_columns(options, from, paths[0]);
   ConvertReport report;
   for (size_t i = 0; i < paths.size(); ++i)
     convert_shard(options, open_shards(from, paths[i], columns), outs[i], report);

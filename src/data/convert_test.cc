@@ -7,7 +7,10 @@
 
 #include "base/error.h"
 #include "base/test_folder.h"
+#include "data/corpus.h"
 #include "data/format/test_blocks.h"
+#include "data/format/token_writer.h"
+#include "data/text.h"
 
 namespace lockstep {
 namespace {
@@ -64,6 +67,38 @@ TEST(Convert, RecordsAreTheSameByAnyWay) {
     EXPECT_EQ(there.records, 5003);
     EXPECT_EQ(records_of(convert(there.files[0], "block", folder.path("from-" + way))), expected) << way;
   }
+}
+
+TEST(Convert, TextAndColumnsOfTextBecomeTokens) {
+  const TestFolder folder;
+  std::string text;
+  for (int i = 0; i < 400000; ++i) text += static_cast<char>(i * 7 % 251);
+  folder.write("in/t.txt", text);
+  folder.write("in/u.jsonl", "{\"text\":\"ab\\u00e9\",\"n\":1}\n{\"n\":2,\"text\":\"cdef\"}\n");
+  ConvertOptions options;
+  options.files = {folder.path("in/t.txt")};
+  options.to = "tokens";
+  options.folder = folder.path("out");
+  EXPECT_EQ(convert_files(options).records, 1);
+  const auto corpus = open_corpus({.seq = 100, .vocab = 256}, {folder.path("out/t.tokens")});
+  const auto bytes = open_text_files({.seq = 100}, {folder.path("in/t.txt")});
+  ASSERT_EQ(corpus->size(), 3999);
+  ASSERT_EQ(bytes->size(), 3999);
+  Batch found(corpus->columns(), 1), expected(bytes->columns(), 1);
+  for (const int64_t record : {0, 1, 2000, 3998}) {
+    corpus->fill(std::vector{record}, found);
+    bytes->fill(std::vector{record}, expected);
+    for (const char* column : {"tokens", "targets"})
+      EXPECT_TRUE(std::ranges::equal(found.values<int32_t>(found.index_of(column)),
+                                     expected.values<int32_t>(expected.index_of(column))));
+  }
+
+  options.files = {folder.path("in/u.jsonl")};
+  EXPECT_THROW(convert_files(options), UserError) << "which column?";
+  options.column = "text";
+  EXPECT_EQ(convert_files(options).records, 2);
+  EXPECT_EQ(read_file(folder.path("out/u.tokens")),
+            token_file({{'a', 'b', 0xc3, 0xa9}, {'c', 'd', 'e', 'f'}}));
 }
 
 TEST(Convert, AFailureLeavesNothingBehind) {

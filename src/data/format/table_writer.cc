@@ -54,6 +54,16 @@ void PartialFile::write(std::string_view bytes) {
   }
 }
 
+void PartialFile::write_at(int64_t offset, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = pwrite(file_, bytes.data(), bytes.size(), offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) throw UserError("cannot write {}.partial: {}", path_, std::strerror(errno));
+    bytes.remove_prefix(static_cast<size_t>(done));
+    offset += done;
+  }
+}
+
 void PartialFile::finish() {
   const bool closed = fsync(file_) == 0 && close(file_) == 0;
   if (!closed) throw UserError("cannot write {}.partial: {}", path_, std::strerror(errno));

@@ -49,6 +49,8 @@ class PartialFile {
   PartialFile& operator=(const PartialFile&) = delete;
 
   void write(std::string_view bytes);
+  // Once more what lies here: a header that is known only at the end.
+  void write_at(int64_t offset, std::string_view bytes);
   int64_t size() const { return size_; }
   void finish();
 
