@@ -71,9 +71,21 @@ std::shared_ptr<const FileSource> open_image_source(const ImageDataOptions& opti
     input.settings["classes"] = shards.classes;
   const Augmentation& augment = options.augment;
   input.settings["crop"] = {augment.random_crop ? "random" : "center"};
-  input.settings["area"] = {fmt::format("{}", augment.area)};
   input.settings["flip"] = {augment.flip ? "yes" : "no"};
-  input.settings["jitter"] = {fmt::format("{}", augment.jitter)};
+  const auto set = [&](const char* key, auto... values) {
+    input.settings[key] = {fmt::format("{}", values)...};
+  };
+  set("area", augment.area);
+  set("ratio", augment.ratio[0], augment.ratio[1]);
+  set("brightness", augment.brightness);
+  set("contrast", augment.contrast);
+  set("saturation", augment.saturation);
+  set("hue", augment.hue);
+  set("grayscale", augment.grayscale);
+  if (options.resize > 0) set("resize", options.resize);
+  const auto& [mean, deviation] = options.colors;
+  set("mean", mean[0], mean[1], mean[2]);
+  set("deviation", deviation[0], deviation[1], deviation[2]);
   std::vector<Column> columns{{"images", DType::kF32, {options.size, options.size, 3}},
                               {"labels", DType::kI32, {}}};
   std::vector<std::shared_ptr<const Transform>> transforms{make_image_input(input)};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/image/augmentation.h"
+#include "data/image/color.h"
 #include "data/pipeline/file_source.h"
 
 namespace lockstep {
@@ -16,6 +17,8 @@ struct ImageDataOptions {
   int64_t size = 0;     // pixels a side
   int64_t classes = 0;  // that the model tells apart
   Augmentation augment = {};
+  int64_t resize = 0;  // pixels of the short side before the middle is taken; 0: size
+  Normalisation colors = {};
   uint64_t seed = 0;
   BadRecords bad = BadRecords::kStop;
   double most_bad = 0;

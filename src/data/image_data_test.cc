@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 #include "base/test_folder.h"
@@ -103,7 +105,7 @@ TEST_F(ImageFiles, WithoutAugmentationNothingIsRandom) {
 TEST(ImageInput, RandomPartsAreAFunctionOfSeedEpochAndRecord) {
   const TransformOptions settings{
       "image_input",
-      {{"size", {"8"}}, {"labels", {"10"}}, {"crop", {"random"}}, {"flip", {"yes"}}, {"jitter", {"0.4"}}}};
+      {{"size", {"8"}}, {"labels", {"10"}}, {"crop", {"random"}}, {"flip", {"yes"}}, {"hue", {"0.4"}}}};
   const auto transform = make_image_input(settings);
   EXPECT_TRUE(transform->random());
   const std::string jpeg = to_jpeg(striped_image(64, 48, 0, 1));
@@ -125,6 +127,60 @@ TEST(ImageInput, RandomPartsAreAFunctionOfSeedEpochAndRecord) {
   EXPECT_NE(apply({1, 3, 102}, 1), third);
   EXPECT_NE(apply({2, 2, 102}, 1), third);
   EXPECT_NE(apply({1, 2, 103}, 1), third);
+}
+
+// One record's pixels, with these settings beside the size.
+std::vector<float> input_of(const std::string& jpeg, std::map<std::string, std::vector<std::string>> settings,
+                            int64_t record = 0) {
+  settings["size"] = {"8"};
+  settings["labels"] = {"10"};
+  settings["mean"] = {"0", "0", "0"};
+  settings["deviation"] = {"1", "1", "1"};
+  const auto transform = make_image_input({"image_input", settings});
+  ColumnBlock block;
+  block.reset({{"image", ValueType::kBytes, 1}, {"class", ValueType::kBytes, 1}});
+  block.records = 1;
+  block.columns[0].as<std::string_view>().push_back(jpeg);
+  block.columns[1].as<std::string_view>().push_back("3");
+  transform->apply({1, 2, record}, block);
+  return block.column("images").as<float>();
+}
+
+TEST(ImageInput, EachColourSettingChangesItsOwnThing) {
+  const std::string jpeg = to_jpeg(striped_image(64, 48, 0, 1));
+  const std::vector<float> plain = input_of(jpeg, {});
+  std::set<std::vector<float>> seen{plain};
+  for (const char* key : {"brightness", "contrast", "saturation", "hue", "grayscale"}) {
+    const std::vector<float> changed = input_of(jpeg, {{key, {"1"}}}, 7);
+    EXPECT_TRUE(seen.insert(changed).second) << key;
+    EXPECT_EQ(input_of(jpeg, {{key, {"1"}}}, 7), changed) << key;
+    EXPECT_EQ(input_of(jpeg, {{key, {"0"}}}, 7), plain) << key;
+    for (const float value : changed) EXPECT_TRUE(value >= -1e-6f && value <= 1 + 1e-6f) << key;
+  }
+  const std::vector<float> grey = input_of(jpeg, {{"grayscale", {"1"}}});
+  for (size_t i = 0; i < grey.size(); i += 3) EXPECT_TRUE(grey[i] == grey[i + 1] && grey[i] == grey[i + 2]);
+}
+
+TEST(ImageInput, AShortSideOfMorePixelsLeavesTheBorderOut) {
+  // Only the border is bright.
+  Pixels image;
+  image.resize(64, 64);
+  for (int64_t y = 0; y < 64; ++y)
+    for (int64_t x = 0; x < 64 * 3; ++x) image.row(y)[x] = y < 8 || y >= 56 || x < 24 || x >= 168 ? 255 : 0;
+  const std::string png = to_png(image);
+  const std::vector<float> all = input_of(png, {}), middle = input_of(png, {{"resize", {"16"}}});
+  EXPECT_GT(all[0], 0.9f);
+  EXPECT_EQ(*std::max_element(middle.begin(), middle.end()), 0.0f);
+  EXPECT_THROW(input_of(png, {{"resize", {"7"}}}), UserError);
+}
+
+TEST(ImageInput, TheShapeOfARandomCropIsSet) {
+  // Columns of one colour each: a crop of one shape is a matter of where, not of how wide.
+  const std::string jpeg = to_jpeg(striped_image(64, 48, 0, 1));
+  const std::map<std::string, std::vector<std::string>> square{
+      {"crop", {"random"}}, {"area", {"1"}}, {"ratio", {"1.3333333333333333", "1.3333333333333333"}}};
+  EXPECT_EQ(input_of(jpeg, square, 1), input_of(jpeg, square, 2));  // the whole image, always
+  EXPECT_THROW(input_of(jpeg, {{"ratio", {"2", "1"}}}), UserError);
 }
 
 TEST(ImageInput, RefusesSettingsAndClassesThatItDoesNotKnow) {

@@ -46,6 +46,9 @@ Data open_table_files(const DataOptions& options) {
   table.filter = options.filter;
   table.subsample = options.subsample;
   table.eval_budget = options.eval_budget;
+  if (!options.text_column.empty())
+    table.text =
+        TextRole{options.text_column, options.csv.label, options.seq, options.vocab, options.classes};
   const Table train = open_table(table, options.train.files);
   Data data{train.source, train.held_out, train.constants(), train.parts, train.transforms};
   table.in_parts = false;
@@ -84,6 +87,8 @@ Data open_images(const DataOptions& options) {
   images.bad = options.bad;
   images.most_bad = options.most_bad;
   images.seed = options.seed;
+  images.resize = options.resize;
+  images.colors = options.colors;
   const ImageShards train = open_image_shards(images, options.train.files);
   images.augment = options.augment;
   Data data{open_image_source(images, train), nullptr, {}};

@@ -9,6 +9,7 @@
 #include "data/csv_encoding.h"
 #include "data/format/format.h"
 #include "data/image/augmentation.h"
+#include "data/image/color.h"
 #include "data/index/index_progress.h"
 #include "data/select/table_selection.h"
 #include "data/source.h"
@@ -59,6 +60,9 @@ struct DataOptions {
   bool padded = false;
   bool best_fit = false, separate = false;  // of corpora: how documents are packed, and kept apart
   Augmentation augment;                     // of training images
+  int64_t resize = 0;                       // of images that are not cut at random: data/image_data.h
+  Normalisation colors;                     // of images
+  std::string text_column = {};             // of tables for the encoder; empty: the table is for others
   IndexProgress progress = {};              // while files are indexed
 };
 

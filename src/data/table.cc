@@ -74,12 +74,19 @@ void check_made_are_used(const TableOptions& options, const std::vector<std::str
   for (const CsvNumeric& column : encoding.numeric) used.insert(column.name);
   used.insert(encoding.categorical.begin(), encoding.categorical.end());
   used.insert(options.csv.ignore.begin(), options.csv.ignore.end());
-  for (const BlockField& field : made)
+  for (const BlockField& field : made) {
+    if (field.width != 1 && std::find(options.csv.ignore.begin(), options.csv.ignore.end(), field.name) ==
+                                options.csv.ignore.end())
+      throw UserError(
+          "a transform makes several values in a record of column '{}', which a tabular model does not "
+          "take; use model.family encoder with data.train.text",
+          field.name);
     if (field.width == 1 && !used.contains(field.name))
       throw UserError(
           "a transform makes column '{}', which nothing uses; name it under columns.{}, or under "
           "columns.ignore",
           field.name, field.ids > 0 || field.type == ValueType::kBytes ? "categorical" : "numeric");
+  }
 }
 
 // The roles of the columns, by the names and the first records of the first shard, and by what transforms
@@ -157,7 +164,7 @@ std::shared_ptr<const FileSource> source_of(const TableOptions& options,
                                             std::shared_ptr<const ShardSet> shards, const Table& table,
                                             std::shared_ptr<const RecordWeights> weights = {}) {
   return std::make_shared<FileSource>(std::move(shards), table.transforms,
-                                      FileSourceOptions{.columns = table.encoding->columns(),
+                                      FileSourceOptions{.columns = table.columns,
                                                         .budget = options.budget,
                                                         .seed = options.seed,
                                                         .weights = std::move(weights)});
@@ -219,14 +226,21 @@ Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept
   std::vector<std::shared_ptr<Transform>> transforms;
   for (const TransformOptions& transform : options.transforms)
     transforms.push_back(make_transform(transform));
-  const auto encoding = std::make_shared<EncodeTable>(
-      options.csv, roles_of(options, {transforms.begin(), transforms.end()}, open()));
-  transforms.push_back(encoding);
   Table table;
-  table.encoding = encoding;
+  if (options.text) {
+    const auto text = std::make_shared<EncodeText>(*options.text);
+    table.columns = text->columns();
+    transforms.push_back(text);
+  } else {
+    const auto encoding = std::make_shared<EncodeTable>(
+        options.csv, roles_of(options, {transforms.begin(), transforms.end()}, open()));
+    table.encoding = encoding;
+    transforms.push_back(encoding);
+  }
   table.transforms = {transforms.begin(), transforms.end()};
   const TableSelection records = records_of(options, table.transforms, open, kept);
   fit(options, *records.train, transforms, kept);
+  if (table.encoding) table.columns = table.encoding->columns();  // with a flag where values are missing
   table.source = source_of(options, records.train, table, records.weights);
   if (!records.eval) return table;
   TableOptions eval = options;
@@ -240,7 +254,7 @@ Table open_other(TableOptions options, const Table& fitted, const OpenShards& op
   options.split.reset();
   options.subsample.reset();
   options.csv.hold_out = 0;
-  Table table{nullptr, fitted.encoding, fitted.transforms, {}, {}};
+  Table table{nullptr, fitted.encoding, fitted.columns, fitted.transforms, {}, {}};
   table.source = source_of(options, records_of(options, fitted.transforms, open, kept).train, table);
   return table;
 }
@@ -252,7 +266,7 @@ std::string Table::constants() const {
   for (const auto& transform : transforms)
     if (transform != encoding)
       text += fmt::format("transform {}\n{}", transform->text(), transform->fitted());
-  return text + encoding->fitted();
+  return encoding ? text + encoding->fitted() : text;
 }
 
 Table open_table(const TableOptions& options, const std::vector<std::string>& files) {

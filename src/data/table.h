@@ -13,8 +13,12 @@
 #include "data/select/table_selection.h"
 #include "data/transform/chain.h"
 #include "data/transform/encode_table.h"
+#include "data/transform/encode_text.h"
 
 namespace lockstep {
+
+// A text column as the input of an encoder, in place of a table's roles.
+using TextRole = EncodeTextOptions;
 
 struct TableOptions {
   std::string format = "csv";
@@ -26,6 +30,7 @@ struct TableOptions {
   std::string filter = {};  // data/select/filter.h; empty: all records
   std::optional<TableSplit> split = {};
   std::optional<TableSubsample> subsample = {};  // of the records that are trained on
+  std::optional<TextRole> text = {};             // instead of the roles
   bool in_parts = false;  // files come in the order of the patterns that name them, not of their paths
   uint64_t seed = 0;      // of random transforms
   std::string index_folder = {};  // empty: beside the data
@@ -36,8 +41,9 @@ struct TableOptions {
 };
 
 struct Table {
-  std::shared_ptr<const FileSource> source;  // to train on
-  std::shared_ptr<const EncodeTable> encoding;
+  std::shared_ptr<const FileSource> source;         // to train on
+  std::shared_ptr<const EncodeTable> encoding;      // null for text
+  std::vector<Column> columns;                      // of the model
   Transforms transforms;                            // the encoding is the last
   std::shared_ptr<const FileSource> held_out = {};  // where records are selected and some of them held out
   std::vector<int64_t> parts = {};                  // records of each pattern, where asked for

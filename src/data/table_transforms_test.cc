@@ -163,6 +163,30 @@ TEST_F(TableTransforms, NameWhatIsWrong) {
   EXPECT_EQ(open(options).encoding->encoding().categorical.size(), 1U);
 }
 
+TEST_F(TableTransforms, TokensAreNotForTabularModels) {
+  EXPECT_EQ(refusal(options_with({{"tokenise", {{"columns", {"kind"}}}}})),
+            "a transform makes several values in a record of column 'kind', which a tabular model does not "
+            "take; use "
+            "model.family encoder with data.train.text");
+}
+
+TEST_F(TableTransforms, TextIsReadForAnEncoder) {
+  TableOptions options = options_with({{"fill", {{"columns", {"country"}}, {"value", {"none"}}}}});
+  options.text = TextRole{"country", "y", 6, 257, 2};
+  const Table table = open(options);
+  EXPECT_EQ(table.encoding, nullptr);
+  Batch batch(table.source->columns(), 2);
+  table.source->fill(std::vector<int64_t>{14, kNoRecord}, batch);
+  const auto tokens = batch.values<int32_t>(0);
+  EXPECT_EQ(std::vector<int32_t>(tokens.begin(), tokens.begin() + 6),
+            (std::vector<int32_t>{0, 'n' + 1, 'o' + 1, 'n' + 1, 'e' + 1, 0}));
+  const auto visible = batch.values<uint8_t>(batch.index_of("keys_visible"));
+  EXPECT_EQ(std::vector<uint8_t>(visible.begin(), visible.end()),
+            (std::vector<uint8_t>{1, 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0}));  // a row of no record has one key
+  EXPECT_EQ(batch.values<int32_t>(batch.index_of("labels"))[1], kIgnoredLabel);
+  EXPECT_EQ(table.source->fingerprint(), open(options).source->fingerprint());
+}
+
 TEST_F(TableTransforms, NameTheLineOfABadValue) {
   folder_.write("bad.csv", table_text(0, 600) + "tomorrow,1,k1,DE,1\n");
   EXPECT_EQ(problem_with([&] { open_table(options_with(kChain), {folder_.path("bad.csv")}); }),

@@ -37,6 +37,10 @@ std::vector<Field> image_fields() {
           .above(0)
           .at_most(1)
           .when(kFormat, for_images("0.08")),
+      LOCKSTEP_FIELD(data.images.ratio, "least and greatest width to height of a random crop")
+          .above(0)
+          .at_most(100)
+          .when(kFormat, for_images("[0.75, 1.3333333333333333]")),
       LOCKSTEP_FIELD(data.images.flip, "mirror every second training image")
           .when(kFormat, for_images("true")),
       LOCKSTEP_FIELD(
@@ -46,6 +50,46 @@ std::vector<Field> image_fields() {
           .at_least(0)
           .below(1)
           .when(kFormat, for_images("0")),
+      LOCKSTEP_FIELD(data.images.brightness, "how far brightness varies, where it is not jitter")
+          .at_least(0)
+          .at_most(1)
+          .or_else("jitter")
+          .when(kFormat, for_images("")),
+      LOCKSTEP_FIELD(data.images.contrast, "how far contrast varies, where it is not jitter")
+          .at_least(0)
+          .at_most(1)
+          .or_else("jitter")
+          .when(kFormat, for_images("")),
+      LOCKSTEP_FIELD(data.images.saturation, "how far saturation varies, where it is not jitter")
+          .at_least(0)
+          .at_most(1)
+          .or_else("jitter")
+          .when(kFormat, for_images("")),
+      LOCKSTEP_FIELD(data.images.hue,
+                     "part of their circle that the colours of training images are turned by, at most")
+          .at_least(0)
+          .at_most(0.5)
+          .when(kFormat, for_images("0")),
+      LOCKSTEP_FIELD(data.images.grayscale, "share of the training images that lose their colours")
+          .at_least(0)
+          .at_most(1)
+          .when(kFormat, for_images("0")),
+      LOCKSTEP_FIELD(
+          data.images.resize,
+          "pixels that the short side is scaled to where the middle is taken, of which model.image are "
+          "kept; 256 for 224 leaves the border out")
+          .at_least(1)
+          .at_most(65536)
+          .or_else("model.image")
+          .when(kFormat, for_images("")),
+      LOCKSTEP_FIELD(data.images.mean, "of red, green and blue, from 0 to 1: what is taken off")
+          .at_least(0)
+          .at_most(1)
+          .when(kFormat, for_images("[0.485, 0.456, 0.406]")),
+      LOCKSTEP_FIELD(data.images.deviation, "of red, green and blue: what is divided by then")
+          .above(0)
+          .at_most(1)
+          .when(kFormat, for_images("[0.229, 0.224, 0.225]")),
   };
 }
 

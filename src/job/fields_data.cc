@@ -71,6 +71,11 @@ std::vector<Field> data_fields() {
                      "tar shards of images, or generated samples for the model's family")
           .required(),
       LOCKSTEP_SOURCE_FIELDS(train, kTrainFormat),
+      LOCKSTEP_FIELD(data.train.text,
+                     "for the encoder: the column whose text is classified, by the whole number in label")
+          .example("subject")
+          .or_else("none")
+          .when(kTrainFormat, for_tables("")),
       LOCKSTEP_FIELD(data.train.weights,
                      "shares of the samples that come from each entry of files, whatever their sizes")
           .at_least(0)

@@ -128,7 +128,7 @@ std::string example_files(DataFormat format) {
 }
 
 bool goes_with(DataFormat format, ModelFamily family) {
-  if (is_table(format)) return family == ModelFamily::kTabular;
+  if (is_table(format)) return family == ModelFamily::kTabular || family == ModelFamily::kEncoder;
   if (format == DataFormat::kText || format == DataFormat::kTokens) return family == ModelFamily::kGpt;
   if (format == DataFormat::kImages || format == DataFormat::kTar) return family == ModelFamily::kResnet;
   return true;

@@ -85,6 +85,7 @@ struct SourceSpec {
   std::optional<DataFormat> format;  // of eval unset: no separate data
   std::vector<std::string> files;    // paths, folders and patterns
   std::string label;
+  std::string text;  // the column that the encoder classifies
   ColumnsSpec columns;
   std::vector<TransformSpec> transforms;
   std::vector<double> weights;  // of the entries of files; empty: all records alike
@@ -95,9 +96,14 @@ struct SourceSpec {
 // How training images are cut and changed; to evaluate, the middle is taken as it is.
 struct ImagesSpec {
   ImageCrop crop = ImageCrop::kCenter;
-  double area = 0;  // least share of a random crop
+  double area = 0;                // least share of a random crop
+  std::array<double, 2> ratio{};  // its least and greatest width to height
   bool flip = false;
-  double jitter = 0;
+  double jitter = 0;  // of brightness, contrast and saturation, where they are unset
+  std::optional<double> brightness, contrast, saturation;
+  double hue = 0, grayscale = 0;
+  std::optional<int64_t> resize;  // unset: model.image
+  std::vector<double> mean, deviation;
 };
 
 struct DataSpec {

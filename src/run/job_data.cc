@@ -102,6 +102,59 @@ std::optional<TableSubsample> subsample_of(const JobSpec& spec) {
   return TableSubsample{from.where, from.keep, from.reweight, from.by, static_cast<uint64_t>(spec.data.seed)};
 }
 
+// The encoder takes one column of text, tabular models take all the others.
+void check_text(const JobSpec& spec) {
+  const SourceSpec& train = spec.data.train;
+  if (spec.model.family != ModelFamily::kEncoder) {
+    if (!train.text.empty())
+      throw UserError("{}: data.train.text is for model.family encoder; remove it",
+                      spec.where("data.train.text"));
+    return;
+  }
+  if (train.text.empty())
+    throw UserError("{}: data.train.text is missing; name the column to classify, as in `text: subject`",
+                    spec.where("data.train.format"));
+  const ColumnsSpec& columns = train.columns;
+  if (!columns.numeric.empty() || !columns.categorical.empty() || !columns.log1p.empty() || columns.fill)
+    throw UserError(
+        "{}: data.train.columns is for model.family tabular; the encoder takes data.train.text alone",
+        spec.where("data.train.text"));
+  if (!spec.data.subsample.where.empty() && spec.data.subsample.reweight)
+    throw UserError(
+        "{}: the encoder's loss takes no weights of records; write data.subsample.reweight: false",
+        spec.where("data.subsample.where"));
+}
+
+std::array<double, 3> three_of(const JobSpec& spec, std::string_view key, const std::vector<double>& values) {
+  if (values.size() != 3)
+    throw UserError("{}: {} has {} numbers; write three, for red, green and blue", spec.where(key), key,
+                    values.size());
+  return {values[0], values[1], values[2]};
+}
+
+void set_images(const JobSpec& spec, DataOptions& options) {
+  if (options.format != Format::kImages && options.format != Format::kTar) return;
+  const ImagesSpec& images = spec.data.images;
+  options.augment = {.random_crop = images.crop == ImageCrop::kRandom,
+                     .area = images.area,
+                     .ratio = images.ratio,
+                     .flip = images.flip,
+                     .brightness = images.brightness.value_or(images.jitter),
+                     .contrast = images.contrast.value_or(images.jitter),
+                     .saturation = images.saturation.value_or(images.jitter),
+                     .hue = images.hue,
+                     .grayscale = images.grayscale};
+  options.resize = images.resize.value_or(spec.model.image);
+  options.colors = {three_of(spec, "data.images.mean", images.mean),
+                    three_of(spec, "data.images.deviation", images.deviation)};
+  if (options.resize < spec.model.image)
+    throw UserError("{}: data.images.resize {} is less than model.image {}; make it at least that",
+                    spec.where("data.images.resize"), options.resize, spec.model.image);
+  if (images.ratio[0] > images.ratio[1])
+    throw UserError("{}: data.images.ratio begins with {}, which is more than {}; write the least one first",
+                    spec.where("data.images.ratio"), images.ratio[0], images.ratio[1]);
+}
+
 CsvOptions csv_options(const JobSpec& spec) {
   const SourceSpec& train = spec.data.train;
   CsvOptions csv;
@@ -129,14 +182,18 @@ Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& pro
   options.hold_out = spec.data.hold_out;
   options.seed = static_cast<uint64_t>(spec.data.seed);
   if (spec.model.family == ModelFamily::kTabular) options.csv = csv_options(spec);
+  if (options.format == DataOptions::Format::kTable) {
+    check_text(spec);
+    options.csv.label = spec.data.train.label;
+    options.text_column = spec.data.train.text;
+  }
   options.seq = spec.model.seq;
   options.vocab = spec.model.vocab;
   options.classes = spec.model.classes;
   options.image = spec.model.image;
   options.best_fit = spec.data.pack == TokenPacking::kBestFit;
   options.separate = spec.data.documents == DocumentUse::kSeparate;
-  const ImagesSpec& images = spec.data.images;
-  options.augment = {images.crop == ImageCrop::kRandom, images.area, images.flip, images.jitter};
+  set_images(spec, options);
   options.threads = static_cast<int>(job_threads(spec));
   if (!evaluates && evaluates_apart(spec)) {
     options.eval = {};
@@ -185,6 +242,7 @@ InputSizes input_sizes(const Source& source) {
     tables += column.name.starts_with("category.") ? 1 : 0;
     sizes.weighted = sizes.weighted || column.name == kWeightsColumn;
     sizes.documents = sizes.documents || column.name == "documents";
+    sizes.padded = sizes.padded || column.name == "keys_visible";
   }
   if (tables > 0) sizes.tables = tables;
   return sizes;

@@ -32,6 +32,7 @@ Model build(const JobSpec& spec, const InputSizes& inputs, int64_t batch, bool t
                             .batch = batch,
                             .seq = m.seq,
                             .dropout = m.dropout,
+                            .padded = inputs.padded,
                             .training = training});
     case ModelFamily::kTabular:
       return build_tabular({.tables = m.tables.value_or(inputs.tables),

@@ -11,6 +11,7 @@ struct InputSizes {
   int64_t dense = 8;       // numeric inputs
   bool weighted = false;   // tables: a record's loss has a weight
   bool documents = false;  // rows of tokens say which document a position belongs to
+  bool padded = false;     // rows of tokens say which positions hold one
 };
 
 // The graph that trains on one microbatch. Throws UserError if the sizes do not make a model.

@@ -99,5 +99,44 @@ TEST_F(RunWithTransforms, OtherTransformsAreAnotherRun) {
       << ended.err;
 }
 
+constexpr const char* kTextJob = R"(
+name: text
+model: {family: encoder, layers: 1, dim: 16, heads: 2, vocab: 260, seq: 24, classes: 3}
+data:
+  train: {format: jsonl, files: unset, text: subject, label: kind}
+  hold_out: 0.2
+  seed: 3
+train:
+  steps: 12
+  global_batch: 32
+  microbatch: 4
+  lr: {base: 1e-2}
+  eval: {every: 6, metric: accuracy}
+strategy: {leaves: 4, threads: 1}
+checkpoint: {every: 6, keep: 2}
+)";
+
+TEST(RunOnText, TrainsTheSameOnOneAndTwoWorkers) {
+  const TrainCase job(kTextJob);
+  std::string lines;
+  for (int i = 0; i < 200; ++i)
+    lines +=
+        fmt::format("{{\"subject\": \"{} {}\", \"kind\": {}}}\n",
+                    std::vector{"win a prize", "your invoice of", "lunch at"}[static_cast<size_t>(i % 3)],
+                    i * 7919 % 1000, i % 3);
+  job.folder().write("mail.jsonl", lines);
+  const std::string files = "data.train.files=" + job.folder().path("mail.jsonl");
+  const RunSummary one = job.trained("one", {files});
+  const RunSummary two = job.trained("two", {files, "strategy.workers=2"});
+  EXPECT_EQ(two.weights_sha256, one.weights_sha256);
+  expect_same_evaluations(job.metrics("two"), job.metrics("one"));
+  EXPECT_LT(job.metrics("one").steps.back().loss, job.metrics("one").steps.front().loss);
+  const RunSummary tokens = job.trained(
+      "tokens", {files, "data.train.transforms=[{name: tokenise, columns: [subject], shift: 2, first: 1}]"});
+  EXPECT_NE(tokens.weights_sha256, one.weights_sha256);
+  const Ended ended = job.train("none", {files, "data.train.text="});
+  EXPECT_NE(ended.err.find("data.train.text is missing"), std::string::npos) << ended.err;
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/portable_math.h"
+
 namespace lockstep {
 namespace {
 
@@ -23,6 +25,33 @@ void change_colors(const ColorFactors& factors, std::span<float> rgb) {
     for (size_t c = 0; c < 3; ++c) rgb[i + c] = within(mean + (rgb[i + c] - mean) * factors.contrast);
     const float grey = grey_of(&rgb[i]);
     for (size_t c = 0; c < 3; ++c) rgb[i + c] = within(grey + (rgb[i + c] - grey) * factors.saturation);
+  }
+}
+
+void turn_hue(uint32_t turn, std::span<float> rgb) {
+  constexpr double kToYiq[3][3] = {{0.299, 0.587, 0.114}, {0.596, -0.274, -0.322}, {0.211, -0.523, 0.312}};
+  constexpr double kFromYiq[3][3] = {{1, 0.956, 0.621}, {1, -0.272, -0.647}, {1, -1.106, 1.703}};
+  const SinCos by = portable_sin_cos(turn);
+  const double turned[3][3] = {{1, 0, 0}, {0, by.cos, -by.sin}, {0, by.sin, by.cos}};
+  float matrix[3][3];
+  for (size_t row = 0; row < 3; ++row)
+    for (size_t column = 0; column < 3; ++column) {
+      double sum = 0;
+      for (size_t i = 0; i < 3; ++i)
+        for (size_t j = 0; j < 3; ++j) sum += kFromYiq[row][i] * turned[i][j] * kToYiq[j][column];
+      matrix[row][column] = static_cast<float>(sum);
+    }
+  for (size_t at = 0; at < rgb.size(); at += 3) {
+    const float red = rgb[at], green = rgb[at + 1], blue = rgb[at + 2];
+    for (size_t c = 0; c < 3; ++c)
+      rgb[at + c] = within(matrix[c][0] * red + matrix[c][1] * green + matrix[c][2] * blue);
+  }
+}
+
+void remove_colors(std::span<float> rgb) {
+  for (size_t at = 0; at < rgb.size(); at += 3) {
+    const float grey = grey_of(&rgb[at]);
+    for (size_t c = 0; c < 3; ++c) rgb[at + c] = grey;
   }
 }
 

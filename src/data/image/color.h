@@ -13,6 +13,11 @@ struct ColorFactors {
 };
 void change_colors(const ColorFactors& factors, std::span<float> rgb);
 
+// Turns the colours of the same brightness (those of YIQ, as television had it) by turn / 2^32 of their
+// circle; each result is kept within [0, 255].
+void turn_hue(uint32_t turn, std::span<float> rgb);
+void remove_colors(std::span<float> rgb);
+
 // (v / 255 - mean) / deviation, for each of the three colours.
 struct Normalisation {
   // Of photographs, as networks for ImageNet are trained.

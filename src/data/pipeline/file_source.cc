@@ -35,6 +35,8 @@ void add_weights(const RecordWeights& weights, const ShardSet& shards, int64_t f
 void clear_row(const Batch& batch, size_t column, std::span<std::byte> row) {
   const Column& kind = batch.columns()[column];
   std::fill(row.begin(), row.end(), std::byte{0});
+  // Attention needs one key.
+  if (kind.name == "keys_visible") row[0] = std::byte{1};
   const bool label = kind.name == "labels" || kind.name == "targets";
   if (kind.dtype != DType::kI32 || !label) return;
   for (size_t at = 0; at < row.size(); at += sizeof kIgnoredLabel)

@@ -9,7 +9,7 @@ namespace {
 
 bool holds_type(ValueType type, DType dtype) {
   return (type == ValueType::kF32 && dtype == DType::kF32) ||
-         (type == ValueType::kI32 && dtype == DType::kI32);
+         (type == ValueType::kI32 && dtype == DType::kI32) || (type == ValueType::kU8 && dtype == DType::kU8);
 }
 
 const void* data_of(const BlockColumn& column) {

@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-constexpr uint32_t kCropStream = 20, kFlipStream = 21, kColorStream = 22;
+constexpr uint32_t kCropStream = 20, kFlipStream = 21, kColorStream = 22, kGreyStream = 23;
 constexpr int kTries = 10;
 
 // In pixels of the whole image.
@@ -27,19 +27,22 @@ struct Crop {
   int64_t x = 0, y = 0, width = 0, height = 0;
 };
 
-Crop middle_of(ImageExtent full) {
-  const int64_t side = std::min(full.width, full.height);
+// The square in the middle that covers this share of the short side.
+Crop middle_of(ImageExtent full, double share) {
+  const int64_t whole = std::min(full.width, full.height);
+  const auto part = static_cast<int64_t>(std::floor(static_cast<double>(whole) * share + 0.5));
+  const int64_t side = std::clamp<int64_t>(part, 1, whole);
   return {(full.width - side) / 2, (full.height - side) / 2, side, side};
 }
 
-// A part with a random share of the area and a random shape between 3:4 and 4:3; where none fits after a few
-// tries, the middle (as is usual since Szegedy et al., 2015).
-Crop random_crop(ImageExtent full, double area, Draws draws) {
+// A part with a random share of the area and a random shape; where none fits after a few tries, the middle
+// (as is usual since Szegedy et al., 2015).
+Crop random_crop(ImageExtent full, const Augmentation& by, Draws draws) {
   const double whole = static_cast<double>(full.width) * static_cast<double>(full.height);
-  const double most = portable_log(4.0 / 3.0);
+  const double narrow = portable_log(by.ratio[0]), wide = portable_log(by.ratio[1]);
   for (int i = 0; i < kTries; ++i) {
-    const double wanted = whole * draws.between(area, 1.0);
-    const double ratio = portable_exp(draws.between(-most, most));
+    const double wanted = whole * draws.between(by.area, 1.0);
+    const double ratio = portable_exp(draws.between(narrow, wide));
     const auto width = static_cast<int64_t>(std::floor(std::sqrt(wanted * ratio) + 0.5));
     const auto height = static_cast<int64_t>(std::floor(std::sqrt(wanted / ratio) + 0.5));
     const uint32_t at_x = draws.bits(), at_y = draws.bits();
@@ -49,7 +52,7 @@ Crop random_crop(ImageExtent full, double area, Draws draws) {
     };
     return {below(at_x, full.width - width + 1), below(at_y, full.height - height + 1), width, height};
   }
-  return middle_of(full);
+  return middle_of(full, 1);
 }
 
 // The smallest scale in eighths at which the crop still has `size` pixels a side.
@@ -84,10 +87,19 @@ class ImageInput : public Transform {
     augment_.random_crop = settings.choice("crop", {"center", "random"}) == "random";
     augment_.flip = settings.yes("flip");
     augment_.area = settings.optional_number("area").value_or(augment_.area);
-    augment_.jitter = settings.optional_number("jitter").value_or(0);
-    if (!(augment_.area > 0 && augment_.area <= 1 && augment_.jitter >= 0 && augment_.jitter < 1))
-      throw UserError("transform image_input: area {} and jitter {}; use above 0 to 1, and 0 to below 1",
-                      augment_.area, augment_.jitter);
+    if (!(augment_.area > 0 && augment_.area <= 1))
+      throw UserError("transform image_input: area is {}; use above 0 to 1", augment_.area);
+    if (const std::vector<double> ratio = settings.optional_numbers("ratio"); !ratio.empty()) {
+      if (ratio.size() != 2 || !(ratio[0] > 0 && ratio[0] <= ratio[1]))
+        throw UserError("transform image_input: ratio takes the least and the greatest width to height");
+      augment_.ratio = {ratio[0], ratio[1]};
+    }
+    augment_.brightness = share(settings, "brightness");
+    augment_.contrast = share(settings, "contrast");
+    augment_.saturation = share(settings, "saturation");
+    augment_.hue = share(settings, "hue");
+    augment_.grayscale = share(settings, "grayscale");
+    resize_ = settings.whole("resize", size_, 1 << 20, size_);
     three(settings, "mean", colors_.mean);
     three(settings, "deviation", colors_.deviation);
     settings.finish();
@@ -96,9 +108,11 @@ class ImageInput : public Transform {
   std::string text() const override {
     std::string names;
     for (const auto& [name, label] : classes_) names += fmt::format("{} {}\n", label, name);
-    return fmt::format("image_input 2 {} {} {} {} {} {} {} [{}] [{}] {}", size_, labels_, sha256(names),
-                       augment_.random_crop, augment_.area, augment_.flip, augment_.jitter,
-                       fmt::join(colors_.mean, " "), fmt::join(colors_.deviation, " "), image_libraries());
+    return fmt::format("image_input 3 {} {} {} {} {} {} [{}] {} {} {} {} {} {} [{}] [{}] {}", size_, resize_,
+                       labels_, sha256(names), augment_.random_crop, augment_.area,
+                       fmt::join(augment_.ratio, " "), augment_.flip, augment_.brightness, augment_.contrast,
+                       augment_.saturation, augment_.hue, augment_.grayscale, fmt::join(colors_.mean, " "),
+                       fmt::join(colors_.deviation, " "), image_libraries());
   }
 
   bool random() const override { return augment_.random(); }
@@ -139,6 +153,13 @@ class ImageInput : public Transform {
   }
 
  private:
+  static double share(TransformSettings& settings, std::string_view key) {
+    const double value = settings.optional_number(key).value_or(0);
+    if (!(value >= 0 && value <= 1))
+      throw UserError("transform image_input: {} is {}; use 0 to 1", key, value);
+    return value;
+  }
+
   static void three(TransformSettings& settings, std::string_view key, std::array<double, 3>& values) {
     const std::vector<double> given = settings.optional_numbers(key);
     if (given.empty()) return;
@@ -178,22 +199,32 @@ class ImageInput : public Transform {
                   static_cast<double>(crop.width) * x, static_cast<double>(crop.height) * y},
                  size_, out);
     if (augment_.flip && (Draws(seed, kFlipStream, record).bits() & 1) != 0) mirror(size_, out);
-    if (augment_.jitter > 0) {
-      Draws draws(seed, kColorStream, record);
-      ColorFactors factors;
-      for (float* factor : {&factors.brightness, &factors.contrast, &factors.saturation})
-        *factor = static_cast<float>(draws.between(1 - augment_.jitter, 1 + augment_.jitter));
-      change_colors(factors, out);
-    }
+    if (augment_.recolors()) recolor(Draws(seed, kColorStream, record), out);
+    if (augment_.grayscale > 0 && Draws(seed, kGreyStream, record).chance(augment_.grayscale))
+      remove_colors(out);
     normalise_colors(colors_, out);
   }
 
-  Crop crop_of(ImageExtent full, uint64_t seed, uint64_t record) const {
-    if (!augment_.random_crop) return middle_of(full);
-    return random_crop(full, augment_.area, Draws(seed, kCropStream, record));
+  void recolor(Draws draws, std::span<float> out) const {
+    const auto factor = [&](double by) { return static_cast<float>(draws.between(1 - by, 1 + by)); };
+    ColorFactors factors;
+    factors.brightness = factor(augment_.brightness);
+    factors.contrast = factor(augment_.contrast);
+    factors.saturation = factor(augment_.saturation);
+    change_colors(factors, out);
+    if (augment_.hue == 0) return;
+    const double turn = draws.between(-augment_.hue, augment_.hue);
+    // Whole circles do not count, so the cast wraps as it should.
+    turn_hue(static_cast<uint32_t>(static_cast<int64_t>(turn * 0x1p32)), out);
   }
 
-  int64_t size_ = 0, labels_ = 0;
+  Crop crop_of(ImageExtent full, uint64_t seed, uint64_t record) const {
+    if (!augment_.random_crop)
+      return middle_of(full, static_cast<double>(size_) / static_cast<double>(resize_));
+    return random_crop(full, augment_, Draws(seed, kCropStream, record));
+  }
+
+  int64_t size_ = 0, resize_ = 0, labels_ = 0;
   std::map<std::string, int32_t, std::less<>> classes_;
   Augmentation augment_;
   Normalisation colors_;
@@ -206,7 +237,13 @@ constexpr TransformSetting kSettings[] = {
     {"crop", "`center` or `random`", "center"},
     {"area", "least share of the image that a random crop covers", "0.08"},
     {"flip", "`yes` or `no`", "no"},
-    {"jitter", "how far colours vary", "0"},
+    {"ratio", "least and greatest width to height of a random crop", "3/4 and 4/3"},
+    {"brightness", "varies from 1 - x to 1 + x times", "0"},
+    {"contrast", "likewise", "0"},
+    {"saturation", "likewise", "0"},
+    {"hue", "part of the circle that colours are turned by, at most", "0"},
+    {"grayscale", "share of the images that lose their colours", "0"},
+    {"resize", "pixels of the short side, of which `size` in the middle are taken", "size"},
     {"mean", "three numbers", "those of ImageNet"},
     {"deviation", "three numbers", "those of ImageNet"},
 };
