@@ -117,15 +117,12 @@ FraudReport write_fraud(const FraudOptions& options, const std::string& folder, 
 FraudShards make_fraud(const FraudOptions& options) {
   check_fraud_options(options);
   FraudShards shards;
-  CsvShard current;
+  std::string all;
   generate(
-      options,
+      options, [&](const std::string&) { all.clear(); }, [&](const std::string& text) { all += text; },
       [&](const std::string& name) {
-        current = {name, std::string()};
-      },
-      [&](const std::string& text) { *current.text += text; },
-      [&](const std::string& name) {
-        (name.starts_with("train") ? shards.train : shards.eval).push_back(std::move(current));
+        (name.starts_with("train") ? shards.train : shards.eval)
+            .push_back({name, std::make_shared<const std::string>(std::move(all))});
       });
   return shards;
 }

@@ -3,11 +3,10 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "data/csv.h"
 
 namespace lockstep {
 
@@ -35,9 +34,13 @@ void check_fraud_options(const FraudOptions& options);
 FraudReport write_fraud(const FraudOptions& options, const std::string& folder, bool overwrite = false);
 
 // The same shards in memory.
+struct FraudShard {
+  std::string name;
+  std::shared_ptr<const std::string> text;
+};
 struct FraudShards {
-  std::vector<CsvShard> train;
-  std::vector<CsvShard> eval;
+  std::vector<FraudShard> train;
+  std::vector<FraudShard> eval;
 };
 FraudShards make_fraud(const FraudOptions& options);
 

@@ -11,6 +11,7 @@
 #include "base/sha256.h"
 #include "base/test_folder.h"
 #include "data/fraud_shards.h"
+#include "data/table.h"
 
 namespace lockstep {
 namespace {
@@ -105,17 +106,18 @@ TEST(Fraud, FilesEqualMemoryAndLoadAsCsv) {
   EXPECT_EQ(report.files.size(), 4u);
   EXPECT_EQ(read_file(folder.path("tx/train-00001-of-00003.csv")), *make_fraud(options).train[1].text);
 
-  CsvOptions csv;
-  csv.label = "is_fraud";
-  csv.ignore = {"card"};
-  const CsvSource train(csv, csv_shards({folder.path("tx/train-*.csv")}));
-  const CsvSource eval(train.encoding(), csv_shards({folder.path("tx/eval-*.csv")}));
-  EXPECT_EQ(train.size(), 2400);
-  EXPECT_EQ(eval.size(), 600);
-  EXPECT_EQ(train.encoding().categorical,
+  TableOptions table;
+  table.csv.label = "is_fraud";
+  table.csv.ignore = {"card"};
+  const Table train = open_table(table, {folder.path("tx/train-*.csv")});
+  const Table eval = open_table(table, train, {folder.path("tx/eval-*.csv")});
+  EXPECT_EQ(train.source->size(), 2400);
+  EXPECT_EQ(eval.source->size(), 600);
+  const CsvEncoding& encoding = train.encoding->encoding();
+  EXPECT_EQ(encoding.categorical,
             (std::vector<std::string>{"merchant", "category", "country", "home_country", "channel"}));
-  EXPECT_EQ(train.encoding().numeric.size(), 8u);
-  EXPECT_EQ(train.encoding().dense(), 11);  // and three flags: nothing is known of a card at first
+  EXPECT_EQ(encoding.numeric.size(), 8u);
+  EXPECT_EQ(encoding.dense(), 11);  // and three flags: nothing is known of a card at first
 }
 
 TEST(Fraud, KeepsEarlierShardsUnlessTold) {

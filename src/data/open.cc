@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "data/corpus.h"
-#include "data/csv.h"
 #include "data/fraud_shards.h"
 #include "data/image_data.h"
 #include "data/pattern_images.h"
@@ -19,14 +18,6 @@ namespace {
 using Format = DataOptions::Format;
 
 bool has_eval(const DataOptions& options) { return !options.eval.files.empty() || options.eval.samples > 0; }
-
-Data open_table(const CsvOptions& csv, const std::vector<CsvShard>& train,
-                const std::vector<CsvShard>& eval) {
-  const auto source = std::make_shared<CsvSource>(csv, train);
-  Data data{source, nullptr, to_text(source->encoding())};
-  if (!eval.empty()) data.eval = std::make_shared<CsvSource>(source->encoding(), eval);
-  return data;
-}
 
 Data open_table_files(const DataOptions& options) {
   TableOptions table;
@@ -119,13 +110,24 @@ Data open_fraud(const DataOptions& options) {
   fraud.eval_rows = eval;
   fraud.seed = options.seed;
   fraud.shards = 1;
-  CsvOptions csv;
-  csv.label = "is_fraud";
-  csv.buckets = options.csv.buckets;
+  TableOptions table;
+  table.csv.label = "is_fraud";
+  table.csv.buckets = options.csv.buckets;
   // A card's number says nothing about its next thief, and invites learning the training set by heart.
-  csv.ignore = {"card"};
+  table.csv.ignore = {"card"};
+  table.threads = options.threads;
+  table.budget = options.budget;
   const FraudShards shards = make_fraud(fraud);
-  return open_table(csv, shards.train, shards.eval);
+  const auto opener = [](const std::vector<FraudShard>& generated) {
+    return [generated] {
+      Shards open;
+      for (const FraudShard& shard : generated) open.push_back(open_text(shard.name, shard.text));
+      return open;
+    };
+  };
+  const Table fitted = open_table(table, opener(shards.train));
+  table.budget = options.eval_budget;
+  return {fitted.source, open_table(table, fitted, opener(shards.eval)).source, fitted.encoding->fitted()};
 }
 
 // Generated series have no end: the held-out records are those after the training ones.

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "data/csv.h"
+#include "data/table.h"
 
 namespace lockstep::testing {
 namespace {
@@ -18,12 +18,13 @@ Batch read_all(const Source& source) {
   return batch;
 }
 
-void check_values(const CsvSource& source, const Batch& batch) {
+void check_values(const Table& table, const Batch& batch) {
+  const Source& source = *table.source;
   for (const float x : batch.values<float>(0))
     LOCKSTEP_CHECK(std::fabs(x) <= kNumericClip, "an input is {}", x);
   for (size_t i = 1; i + 1 < batch.columns().size(); ++i)
     for (const int32_t bucket : batch.values<int32_t>(i))
-      LOCKSTEP_CHECK(bucket >= 0 && bucket < source.encoding().buckets, "bucket {}", bucket);
+      LOCKSTEP_CHECK(bucket >= 0 && bucket < table.encoding->encoding().buckets, "bucket {}", bucket);
   for (int64_t r = 0; r < source.size(); ++r)
     LOCKSTEP_CHECK(source.describe(r).starts_with("table:"), "record {} is {}", r, source.describe(r));
 }
@@ -31,22 +32,27 @@ void check_values(const CsvSource& source, const Batch& batch) {
 }  // namespace
 
 bool check_csv_table(std::string_view text) {
-  CsvOptions options;
-  options.label = "label";
-  options.buckets = 50;
-  const std::vector<CsvShard> shards{{"table", std::string(text)}};
-  std::unique_ptr<CsvSource> source;
+  TableOptions options;
+  options.csv.label = "label";
+  options.csv.buckets = 50;
+  const auto shared = std::make_shared<const std::string>(text);
+  const auto open = [&] {
+    Shards shards;
+    shards.push_back(open_text("table", shared));
+    return shards;
+  };
   try {
-    source = std::make_unique<CsvSource>(options, shards);
+    const Table table = open_table(options, open);
+    const Batch batch = read_all(*table.source);
+    check_values(table, batch);
+    const Table other = open_table(options, table, open);
+    const Batch again = read_all(*other.source);
+    for (size_t i = 0; i < batch.columns().size(); ++i)
+      LOCKSTEP_CHECK(std::memcmp(batch.data(i), again.data(i), static_cast<size_t>(batch.bytes(i))) == 0,
+                     "column {} differs when it is read again", i);
   } catch (const UserError&) {
     return false;
   }
-  const Batch batch = read_all(*source);
-  check_values(*source, batch);
-  const Batch again = read_all(CsvSource(source->encoding(), shards));
-  for (size_t i = 0; i < batch.columns().size(); ++i)
-    LOCKSTEP_CHECK(std::memcmp(batch.data(i), again.data(i), static_cast<size_t>(batch.bytes(i))) == 0,
-                   "column {} differs when it is read again", i);
   return true;
 }
 

@@ -98,18 +98,19 @@ class FileBytes : public ByteSource {
 
 class TextBytes : public ByteSource {
  public:
-  TextBytes(std::string name, std::string text) : ByteSource(std::move(name)), text_(std::move(text)) {}
+  TextBytes(std::string name, std::shared_ptr<const std::string> text)
+      : ByteSource(std::move(name)), text_(std::move(text)) {}
 
-  int64_t size() const override { return static_cast<int64_t>(text_.size()); }
+  int64_t size() const override { return static_cast<int64_t>(text_->size()); }
   void read(int64_t offset, std::span<char> out) const override {
     LOCKSTEP_CHECK(offset >= 0 && offset + static_cast<int64_t>(out.size()) <= size(), "bytes from {} of {}",
                    offset, name());
-    std::copy_n(text_.data() + offset, out.size(), out.data());
+    std::copy_n(text_->data() + offset, out.size(), out.data());
   }
-  std::string stamp() const override { return fmt::format("{} text", text_.size()); }
+  std::string stamp() const override { return fmt::format("{} text", text_->size()); }
 
  private:
-  std::string text_;
+  std::shared_ptr<const std::string> text_;
 };
 
 }  // namespace
@@ -121,6 +122,9 @@ std::string ByteSource::place(int64_t offset) const { return fmt::format("{} at 
 std::unique_ptr<ByteSource> open_file(const std::string& path) { return std::make_unique<FileBytes>(path); }
 
 std::unique_ptr<ByteSource> open_text(std::string name, std::string text) {
+  return open_text(std::move(name), std::make_shared<const std::string>(std::move(text)));
+}
+std::unique_ptr<ByteSource> open_text(std::string name, std::shared_ptr<const std::string> text) {
   return std::make_unique<TextBytes>(std::move(name), std::move(text));
 }
 

@@ -38,5 +38,6 @@ class ByteSource {
 // Throws UserError when the file cannot be opened.
 std::unique_ptr<ByteSource> open_file(const std::string& path);
 std::unique_ptr<ByteSource> open_text(std::string name, std::string text);
+std::unique_ptr<ByteSource> open_text(std::string name, std::shared_ptr<const std::string> text);
 
 }  // namespace lockstep
