@@ -65,14 +65,14 @@ void run(const DataJob& job) {
   const JobSpec spec = load_job(job.file, job.overrides);
   resolve(spec);
   require_files(spec);
+  if (!spec.data.train.format || *spec.data.train.format == DataFormat::kSynthetic) {
+    std::cout << "this job's records are generated: there is nothing to index\n";
+    return;
+  }
   const Clock::time_point start = Clock::now();
   IndexLine line;
   const Data data = open_job_data(spec, true, [&](int64_t done, int64_t all) { line.show(done, all); });
   line.finish();
-  if (data.train->files() == nullptr) {
-    std::cout << "this job's records are generated or held in memory: there is nothing to index\n";
-    return;
-  }
   print_part("training", data.train.get());
   if (data.eval && data.eval->files() != data.train->files()) print_part("evaluation", data.eval.get());
   std::cout << fmt::format("indexed in {:.2f} s\n",
