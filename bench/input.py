@@ -76,7 +76,7 @@ CASES = {
         "job": {
             "model": {"family": "gpt", "layers": 1, "dim": 8, "heads": 1, "vocab": 50257, "seq": 1024},
             "train": {"steps": 1, "optimizer": {"name": "adamw"}, "lr": {"base": 1e-3}},
-            "data": {},
+            "data": {"memory": 128 << 20},
         },
         "peers": ["tfdata", "torch 2", "torch 0", "grain 2", "grain 0"],
     },

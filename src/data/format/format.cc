@@ -47,6 +47,10 @@ std::vector<GranuleSpan> ShardDecoder::spans(int64_t first, int64_t count) const
   return {span_of(index(), first, count)};
 }
 
+void ShardDecoder::decode_compact(std::span<const std::string_view>, int64_t, int64_t, std::byte*) const {
+  throw InternalError("{} has no compact rows", bytes().name());
+}
+
 std::string ShardDecoder::describe(int64_t record) const {
   const int64_t granule = index().granule_of(record);
   return fmt::format("{} record {} (after byte {})", bytes().name(), record,

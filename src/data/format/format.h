@@ -17,6 +17,7 @@
 #include "data/format/byte_source.h"
 #include "data/format/column_block.h"
 #include "data/format/column_bounds.h"
+#include "data/format/compact_rows.h"
 #include "data/format/shard_index.h"
 
 namespace lockstep {
@@ -54,6 +55,9 @@ class ShardDecoder {
   // Throws UserError that names file, offset and what is wrong, also for a record that the index has as good.
   virtual void decode(std::span<const std::string_view> fetched, int64_t first, int64_t count,
                       ColumnBlock& block) const = 0;
+  // The same records as rows of Format::compact_rows, one after the other; only where the format has these.
+  virtual void decode_compact(std::span<const std::string_view> fetched, int64_t first, int64_t count,
+                              std::byte* rows) const;
   // What is known of a column of blocks in all records of a granule, without reading it; nothing by default.
   virtual std::optional<ColumnBounds> bounds(int64_t /*granule*/, size_t /*column*/) const { return {}; }
   // Where a record lies, for messages; may read the shard.
@@ -90,6 +94,8 @@ class Format {
   // Both outlive the decoder.
   virtual std::unique_ptr<ShardDecoder> open(const ByteSource& shard, const ShardIndex& index) const = 0;
 
+  // How records are kept until batches are made of them; null: as columns.
+  virtual const CompactRows* compact_rows() const { return nullptr; }
   // What is kept between the blocks that are decoded (unpacked pages) is counted in this budget from now on;
   // gives what it may take of it at most.
   virtual int64_t use_memory(const std::shared_ptr<ByteBudget>& /*memory*/) const { return 0; }

@@ -1,9 +1,11 @@
 #include "data/format/text_format.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 #include "data/format/csv_record.h"
+#include "data/format/token_rows.h"
 
 namespace lockstep {
 namespace {
@@ -23,6 +25,12 @@ class TextDecoder : public ShardDecoder {
     append(fetched[0].substr(0, values), block.columns[0].as<int32_t>());
     append(fetched[0].substr(1, values), block.columns[1].as<int32_t>());
     block.records += count;
+  }
+
+  void decode_compact(std::span<const std::string_view> fetched, int64_t, int64_t count,
+                      std::byte* rows) const override {
+    for (int64_t r = 0; r < count; ++r)
+      std::memcpy(rows + r * (seq_ + 1), fetched[0].data() + r * seq_, static_cast<size_t>(seq_ + 1));
   }
 
   std::string describe(int64_t record) const override { return bytes().place(record * seq_); }
@@ -48,6 +56,7 @@ class TextFormat : public Format {
     }
     if (seq_ < 1 || seq_ > (int64_t{1} << 30))
       throw UserError("text: seq must be a whole number from 1 to 2^30");
+    rows_ = TokenRows(seq_, 1);
   }
 
   std::string_view name() const override { return "text"; }
@@ -56,6 +65,8 @@ class TextFormat : public Format {
   std::vector<BlockField> fields(const ByteSource&) const override {
     return {{"tokens", ValueType::kI32, seq_}, {"targets", ValueType::kI32, seq_}};
   }
+
+  const CompactRows* compact_rows() const override { return &rows_; }
 
   ShardIndex index(const ByteSource& shard, const Progress& progress) const override {
     if (shard.size() <= seq_)
@@ -74,6 +85,7 @@ class TextFormat : public Format {
 
  private:
   int64_t seq_ = 0;
+  TokenRows rows_{0, 1};
 };
 
 }  // namespace

@@ -32,6 +32,7 @@ class TokenCorpus {
 
   int64_t tokens() const { return tokens_; }
   int width() const { return width_; }  // bytes of a token: 1, 2, 4 or 8
+  bool is_signed() const { return signed_; }
   int64_t offset_of(int64_t token) const { return tokens_at_ + token * width_; }
   // 0: the shard does not say where documents end.
   int64_t documents() const { return documents_; }

@@ -14,6 +14,7 @@
 #include "data/format/joined_bytes.h"
 #include "data/format/token_corpus.h"
 #include "data/format/token_packing.h"
+#include "data/format/token_rows.h"
 #include "data/source.h"
 
 namespace lockstep {
@@ -171,6 +172,23 @@ class TokensDecoder : public ShardDecoder {
     return tokens;
   }
 
+  // The same as numbers of `width` bytes.
+  void copy_tokens(std::string_view raw, int64_t offset, int width, std::byte* out) const {
+    const size_t count = raw.size() / static_cast<size_t>(corpus_.width());
+    if (width == 2 && corpus_.width() == 2 && !corpus_.is_signed()) {
+      std::memcpy(out, raw.data(), raw.size());
+      const auto* tokens = reinterpret_cast<const uint16_t*>(out);
+      uint16_t most = 0;
+      for (size_t t = 0; t < count; ++t) most = std::max(most, tokens[t]);
+      if (most < settings_.vocab) return;
+    }
+    const std::span<const int32_t> tokens = tokens_of(raw, offset);
+    if (width == 4)
+      std::memcpy(out, tokens.data(), tokens.size_bytes());
+    else
+      std::copy(tokens.begin(), tokens.end(), reinterpret_cast<uint16_t*>(out));
+  }
+
   const TokenSettings& settings() const { return settings_; }
   const TokenCorpus& corpus() const { return corpus_; }
   // The window of a record when bad ones are left out.
@@ -240,6 +258,19 @@ class SplitDecoder : public TokensDecoder {
       row.put(tokens.data() + at, at, seq - at, document);
       const bool cut = next_end < ends.size() && ends[next_end] == begin + seq;
       if (cut) row.targets.back() = kIgnoredLabel;
+    }
+  }
+
+  void decode_compact(std::span<const std::string_view> fetched, int64_t first, int64_t count,
+                      std::byte* rows) const override {
+    const int64_t seq = settings().seq, width = corpus().width();
+    const TokenRows kind(seq, width_of_tokens(settings().vocab));
+    const int64_t origin = window_of(first) * seq;
+    for (int64_t record = first; record < first + count; ++record, rows += kind.row_bytes()) {
+      const int64_t begin = window_of(record) * seq;
+      const auto raw = fetched[0].substr(static_cast<size_t>((begin - origin) * width),
+                                         static_cast<size_t>((seq + 1) * width));
+      copy_tokens(raw, corpus().offset_of(begin), kind.width(), rows);
     }
   }
 
@@ -315,7 +346,10 @@ class PackedDecoder : public TokensDecoder {
 
 class TokensFormat : public Format {
  public:
-  explicit TokensFormat(const FormatOptions& options) : Format(options), settings_(settings_of(options)) {}
+  explicit TokensFormat(const FormatOptions& options)
+      : Format(options),
+        settings_(settings_of(options)),
+        rows_(settings_.seq, width_of_tokens(settings_.vocab)) {}
 
   std::string_view name() const override { return "tokens"; }
   int version() const override { return 1; }
@@ -328,6 +362,11 @@ class TokensFormat : public Format {
       fields.push_back({"positions", ValueType::kI32, settings_.seq});
     }
     return fields;
+  }
+
+  // Rows of several documents have targets that are not their next tokens.
+  const CompactRows* compact_rows() const override {
+    return settings_.best_fit || settings_.separate ? nullptr : &rows_;
   }
 
   ShardIndex index(const ByteSource& shard, const Progress& progress) const override {
@@ -432,6 +471,7 @@ class TokensFormat : public Format {
   }
 
   TokenSettings settings_;
+  TokenRows rows_;
 };
 
 }  // namespace

@@ -120,6 +120,65 @@ TEST(TokensFormat, AnyRangeEqualsTheWhole) {
   }
 }
 
+// Of every record, in ranges of 5.
+void expect_compact_equals_columns(const ShardSet& set, int64_t seq) {
+  const CompactRows& kind = *set.compact_rows();
+  const ColumnBlock whole = read(set, 0, set.records());
+  const auto width = static_cast<size_t>(seq);
+  std::vector<std::byte> rows(static_cast<size_t>(5 * kind.row_bytes()));
+  std::vector<int32_t> tokens(width), targets(width);
+  const std::vector<std::byte*> columns{reinterpret_cast<std::byte*>(tokens.data()),
+                                        reinterpret_cast<std::byte*>(targets.data())};
+  BlockScratch scratch;
+  StageCounters counters;
+  for (int64_t first = 0; first < set.records(); first += 5) {
+    const int64_t count = std::min<int64_t>(5, set.records() - first);
+    set.load_compact(first, count, rows.data(), scratch, counters);
+    for (int64_t r = 0; r < count; ++r) {
+      kind.expand(rows.data() + r * kind.row_bytes(), columns);
+      const auto at = (first + r) * seq;
+      ASSERT_TRUE(
+          std::equal(tokens.begin(), tokens.end(), whole.column("tokens").as<int32_t>().begin() + at));
+      ASSERT_TRUE(
+          std::equal(targets.begin(), targets.end(), whole.column("targets").as<int32_t>().begin() + at));
+    }
+  }
+}
+
+TEST(TokensFormat, CompactRowsEqualColumns) {
+  Documents documents = some_documents(50);
+  documents[7][0] = 499;
+  const std::vector<int32_t> tokens = joined(documents);
+  // Above 16 bits, rows are of 4 bytes a token; with a vocabulary of 499 a window is left out.
+  for (const int64_t vocab : {500, 1 << 16, (1 << 16) + 1, 499}) {
+    FormatOptions options = options_of(9, "split", "joined", vocab);
+    options.bad = vocab == 499 ? BadRecords::kSkip : BadRecords::kStop;
+    Shards shards;
+    shards.push_back(megatron(megatron_index(documents, 8, 2), token_bytes<uint16_t>(documents)));
+    shards.push_back(megatron(megatron_index(documents, 3, 2), token_bytes<int16_t>(documents)));
+    shards.push_back(open_text("b.bin", llm_c_shard(tokens, true)));
+    shards.push_back(open_text("c.tokens", token_file(documents)));
+    const ShardSet set(make_tokens_format(options), std::move(shards), {.most_bad = 1});
+    EXPECT_EQ(set.bad_count() > 0, vocab == 499);
+    expect_compact_equals_columns(set, 9);
+  }
+}
+
+TEST(TokensFormat, CompactRowsAreCheckedToo) {
+  // -1 as a signed token is 65535 as an unsigned one.
+  const Documents documents{{1, 2, 3, -1, 5, 6, 7, 8, 9}};
+  Shards shards;
+  shards.push_back(megatron(megatron_index(documents, 3, 2), token_bytes<int16_t>(documents)));
+  const ShardSet set(make_tokens_format(options_of(2, "split", "joined", 1 << 16)), std::move(shards));
+  std::vector<std::byte> rows(static_cast<size_t>(set.compact_rows()->row_bytes()));
+  BlockScratch scratch;
+  StageCounters counters;
+  set.load_compact(0, 1, rows.data(), scratch, counters);
+  EXPECT_THROW(set.load_compact(1, 1, rows.data(), scratch, counters), UserError);
+  const auto separate = options_of(8, "split", "separate");
+  EXPECT_EQ(set_of(open_text("c", token_file(some_documents(9))), separate).compact_rows(), nullptr);
+}
+
 TEST(TokensFormat, DocumentsAreKeptApart) {
   const Documents documents{{1, 2, 3}, {}, {4, 5}, {6, 7, 8, 9, 10, 11, 12}};
   const ShardSet set = set_of(megatron(megatron_index(documents, 8, 2), token_bytes<uint16_t>(documents)),

@@ -32,6 +32,14 @@ void add_weights(const RecordWeights& weights, const ShardSet& shards, int64_t f
   block.columns.push_back(std::move(column));
 }
 
+bool same_columns(const std::vector<BlockField>& fields, const std::vector<Column>& columns) {
+  return std::equal(fields.begin(), fields.end(), columns.begin(), columns.end(),
+                    [](const BlockField& field, const Column& column) {
+                      return field.name == column.name && field.type == ValueType::kI32 &&
+                             column.dtype == DType::kI32 && field.width == column.shape.numel();
+                    });
+}
+
 void clear_row(const Batch& batch, size_t column, std::span<std::byte> row) {
   const Column& kind = batch.columns()[column];
   std::fill(row.begin(), row.end(), std::byte{0});
@@ -71,10 +79,12 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
     text += "weights " + options_.weights->text + "\n";
   }
   for (const Column& column : options_.columns) index_of(fields, column.name);
+  if (transforms_.empty() && same_columns(fields, options_.columns)) compact_ = shards_->compact_rows();
   if (varies_) text += fmt::format("seed {}\n", options_.seed);
   fingerprint_ = sha256(text);
 
-  const int64_t rows = block_ * layout_.row_bytes() + static_cast<int64_t>(sizeof(RowBlock));
+  const int64_t row_bytes = compact_ != nullptr ? compact_->row_bytes() : layout_.row_bytes();
+  const int64_t rows = block_ * row_bytes + static_cast<int64_t>(sizeof(RowBlock));
   // Beside the rows: the fetched bytes, and columns of which none takes more than a view per value.
   const int64_t fetched = shards_->bytes_of(block_);
   const int64_t decoded = block_ * static_cast<int64_t>(most_fields * sizeof(std::string_view));
@@ -91,7 +101,7 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
   cache_ = std::make_unique<BlockCache>(BlockCacheOptions{.memory = counters_.memory(),
                                                           .loading = loading,
                                                           .keep_all = keep_all ? blocks_ : 0,
-                                                          .row_bytes = layout_.row_bytes()});
+                                                          .row_bytes = row_bytes});
 }
 
 std::unique_ptr<RowBlock> FileSource::load(int64_t key, std::span<const uint32_t> only) const {
@@ -102,6 +112,12 @@ std::unique_ptr<RowBlock> FileSource::load(int64_t key, std::span<const uint32_t
   thread_local BlockScratch scratch;
   const int64_t epoch = key / blocks_, first = key % blocks_ * block_;
   const int64_t count = std::min(block_, size() - first);
+  if (compact_ != nullptr) {
+    const int64_t bytes = compact_->row_bytes();
+    auto rows = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(count * bytes));
+    shards_->load_compact(first, count, rows.get(), scratch, counters_);
+    return std::make_unique<RowBlock>(bytes, count, std::move(rows), only);
+  }
   ColumnBlock& columns =
       transformed(*shards_, transforms_, {options_.seed, epoch, first}, count, scratch, counters_);
   if (options_.weights) add_weights(*options_.weights, *shards_, first, columns);
@@ -145,6 +161,7 @@ void FileSource::fill_in_epochs(std::span<const int64_t> records, std::span<cons
   int64_t waited = 0;
   std::vector<std::byte*> columns;
   for (size_t c = 0; c < layout_.columns(); ++c) columns.push_back(batch.mutable_data(c));
+  std::vector<std::byte*> of_row(columns.size());
   const auto row_of = [&](size_t column, uint32_t row) {
     return std::span(columns[column] + row * layout_.bytes(column),
                      static_cast<size_t>(layout_.bytes(column)));
@@ -159,6 +176,11 @@ void FileSource::fill_in_epochs(std::span<const int64_t> records, std::span<cons
         waited += block.waited();
         for (size_t i = 0; i < rows.size(); ++i) {
           const std::byte* row = block->row(in_block[i]);
+          if (compact_ != nullptr) {
+            for (size_t c = 0; c < columns.size(); ++c) of_row[c] = row_of(c, rows[i]).data();
+            compact_->expand(row, of_row);
+            continue;
+          }
           for (size_t c = 0; c < columns.size(); ++c)
             std::memcpy(row_of(c, rows[i]).data(), row + layout_.offset(c),
                         static_cast<size_t>(layout_.bytes(c)));

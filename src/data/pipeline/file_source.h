@@ -65,6 +65,7 @@ class FileSource : public Source {
   std::vector<std::shared_ptr<const Transform>> transforms_;
   FileSourceOptions options_;
   RowLayout layout_;
+  const CompactRows* compact_ = nullptr;  // how blocks are kept; null: in rows of the layout
   int64_t block_;
   int64_t blocks_;  // of all records
   bool varies_;

@@ -47,4 +47,18 @@ RowBlock::RowBlock(const RowLayout& layout, const std::vector<Column>& columns, 
   }
 }
 
+RowBlock::RowBlock(int64_t row_bytes, int64_t records, std::unique_ptr<std::byte[]> rows,
+                   std::span<const uint32_t> only)
+    : only_(only.begin(), only.end()),
+      records_(only.empty() ? records : static_cast<int64_t>(only.size())),
+      row_bytes_(row_bytes),
+      rows_(std::move(rows)) {
+  if (only_.empty()) return;
+  auto kept = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(records_ * row_bytes_));
+  for (size_t r = 0; r < only_.size(); ++r)
+    std::memcpy(kept.get() + r * static_cast<size_t>(row_bytes_), rows_.get() + only_[r] * row_bytes_,
+                static_cast<size_t>(row_bytes_));
+  rows_ = std::move(kept);
+}
+
 }  // namespace lockstep

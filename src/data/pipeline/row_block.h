@@ -1,5 +1,7 @@
 // RowBlock: records of a block ready to be copied into batches: all columns of a record side by side, so that
 // taking one record from a block touches one place in memory. It holds all records of the block or some.
+//
+// Where a format keeps records compact (format/compact_rows.h), a row is one of these instead.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -33,6 +35,10 @@ class RowBlock {
   // Takes the columns of the source from a block, by name: those of the records in `only`, ascending, or of
   // all where it is empty. Throws UserError if one is missing or of another type or width.
   RowBlock(const RowLayout& layout, const std::vector<Column>& columns, const ColumnBlock& block,
+           std::span<const uint32_t> only = {});
+
+  // Compact rows of a block's records, of which those in `only` are kept.
+  RowBlock(int64_t row_bytes, int64_t records, std::unique_ptr<std::byte[]> rows,
            std::span<const uint32_t> only = {});
 
   int64_t records() const { return records_; }  // that it holds

@@ -143,8 +143,8 @@ void ShardSet::for_each_shard(const Range& range, const Part& part) const {
   }
 }
 
-void ShardSet::load(int64_t first, int64_t count, BlockScratch& scratch, StageCounters& counters) const {
-  scratch.block.reset(fields());
+int64_t ShardSet::load_ranges(const std::vector<Range>& ranges, BlockScratch& scratch,
+                              StageCounters& counters, const Decode& decode) const {
   size_t buffers = 0;
   int64_t fetched = 0;
   const auto load_part = [&](size_t shard, int64_t from, int64_t records) {
@@ -164,15 +164,36 @@ void ShardSet::load(int64_t first, int64_t count, BlockScratch& scratch, StageCo
       }
     }
     const StageCounters::Timer timer(counters, InputStage::kDecode);
-    decoder.decode(texts, from, records, scratch.block);
+    decode(decoder, texts, from, records);
   };
-  std::vector<uint8_t> marks;
   int64_t decoded = 0;
-  for (const Range& range : ranges_of(first, count, &marks)) {
+  for (const Range& range : ranges) {
     for_each_shard(range, load_part);
     decoded += range.count;
   }
   counters.count_block(fetched, decoded);
+  return decoded;
+}
+
+void ShardSet::load_compact(int64_t first, int64_t count, std::byte* rows, BlockScratch& scratch,
+                            StageCounters& counters) const {
+  const int64_t row_bytes = compact_rows()->row_bytes();
+  load_ranges({{first, count}}, scratch, counters,
+              [&](const ShardDecoder& decoder, std::span<const std::string_view> texts, int64_t from,
+                  int64_t records) {
+                decoder.decode_compact(texts, from, records, rows);
+                rows += records * row_bytes;
+              });
+}
+
+void ShardSet::load(int64_t first, int64_t count, BlockScratch& scratch, StageCounters& counters) const {
+  scratch.block.reset(fields());
+  std::vector<uint8_t> marks;
+  const std::vector<Range> ranges = ranges_of(first, count, &marks);
+  const int64_t decoded =
+      load_ranges(ranges, scratch, counters,
+                  [&](const ShardDecoder& decoder, std::span<const std::string_view> texts, int64_t from,
+                      int64_t records) { decoder.decode(texts, from, records, scratch.block); });
   LOCKSTEP_CHECK(scratch.block.records == decoded, "{} decoded {} records of {}", format().name(),
                  scratch.block.records, decoded);
   if (decoded > count) keep_records(marks, scratch.block);

@@ -1,6 +1,7 @@
 // ShardSet: the shards of a data set, opened and indexed, from which any range of records can be decoded by
 // any thread; or some of their records, numbered through as if there were no others.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -65,6 +66,10 @@ class ShardSet {
 
   // Records [first, first + count) into scratch.block.
   void load(int64_t first, int64_t count, BlockScratch& scratch, StageCounters& counters) const;
+  // How records may be loaded instead; null: only as columns.
+  const CompactRows* compact_rows() const { return only_ ? nullptr : format().compact_rows(); }
+  void load_compact(int64_t first, int64_t count, std::byte* rows, BlockScratch& scratch,
+                    StageCounters& counters) const;
   // Says that they will soon be loaded.
   void expect(int64_t first, int64_t count) const;
   std::string describe(int64_t record) const;
@@ -84,6 +89,8 @@ class ShardSet {
   struct Range {
     int64_t first, count;
   };
+  using Decode = std::function<void(const ShardDecoder& decoder, std::span<const std::string_view> fetched,
+                                    int64_t first, int64_t count)>;
 
   ShardSet(std::shared_ptr<const Opened> opened, std::shared_ptr<const RecordSet> only,
            std::string definition)
@@ -93,6 +100,9 @@ class ShardSet {
   void check_bad(const ShardSetOptions& options) const;
   // The ranges that hold some records of the set, and with `marks` which of theirs these are.
   std::vector<Range> ranges_of(int64_t first, int64_t count, std::vector<uint8_t>* marks) const;
+  // Fetches the ranges and has them decoded; gives how many records these are.
+  int64_t load_ranges(const std::vector<Range>& ranges, BlockScratch& scratch, StageCounters& counters,
+                      const Decode& decode) const;
   // Calls part(shard, first, count) for the parts of the range that lie together in a shard.
   template <typename Part>
   void for_each_shard(const Range& range, const Part& part) const;

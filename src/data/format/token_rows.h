@@ -1,0 +1,24 @@
+// TokenRows: windows of T + 1 tokens in 1, 2 or 4 bytes each, as compact rows of the columns tokens (the
+// first T as i32) and targets (the last T).
+#pragma once
+#include "data/format/compact_rows.h"
+
+namespace lockstep {
+
+class TokenRows : public CompactRows {
+ public:
+  TokenRows(int64_t seq, int width) : seq_(seq), width_(width) {}
+
+  int width() const { return width_; }  // bytes of a token
+  int64_t row_bytes() const override { return (seq_ + 1) * width_; }
+  void expand(const std::byte* row, std::span<std::byte* const> columns) const override;
+
+ private:
+  int64_t seq_;
+  int width_;
+};
+
+// The bytes that tokens below `vocab` take at least, of those that TokenRows has for corpora.
+inline int width_of_tokens(int64_t vocab) { return vocab <= (1 << 16) ? 2 : 4; }
+
+}  // namespace lockstep
