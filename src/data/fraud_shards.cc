@@ -15,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
+constexpr size_t kUsualRowBytes = 96;  // of CSV
 
 struct ShardPlan {
   std::string name;
@@ -119,7 +120,12 @@ FraudShards make_fraud(const FraudOptions& options) {
   FraudShards shards;
   std::string all;
   generate(
-      options, [&](const std::string&) { all.clear(); }, [&](const std::string& text) { all += text; },
+      options,
+      [&](const std::string&) {
+        all.clear();
+        all.reserve(static_cast<size_t>(options.rows) * kUsualRowBytes);
+      },
+      [&](const std::string& text) { all += text; },
       [&](const std::string& name) {
         (name.starts_with("train") ? shards.train : shards.eval)
             .push_back({name, std::make_shared<const std::string>(std::move(all))});
