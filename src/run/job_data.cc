@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/pipeline/shard_set.h"
 #include "run/job_options.h"
 #include "run/job_reading.h"
 
@@ -219,7 +220,8 @@ Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& pro
 }
 
 ReadOrder job_read_order(const JobSpec& spec, const Data& data) {
-  const OrderShape shape{.records = data.train->size(), .block = data.train->block_records()};
+  OrderShape shape{.records = data.train->size(), .block = data.train->block_records()};
+  if (const ShardSet* files = data.train->files(); files != nullptr) shape.window = files->order_window();
   const auto seed = static_cast<uint64_t>(spec.data.seed);
   const Shuffle shuffle = shuffle_of(spec.data.shuffle);
   const std::vector<double>& weights = spec.data.train.weights;

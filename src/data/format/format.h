@@ -58,6 +58,8 @@ class ShardDecoder {
   // The same records as rows of Format::compact_rows, one after the other; only where the format has these.
   virtual void decode_compact(std::span<const std::string_view> fetched, int64_t first, int64_t count,
                               std::byte* rows) const;
+  // How many records are unpacked at once, whichever of them are wanted (the rows of a page); 0: only those.
+  virtual int64_t unpacked_together() const { return 0; }
   // What is known of a column of blocks in all records of a granule, without reading it; nothing by default.
   virtual std::optional<ColumnBounds> bounds(int64_t /*granule*/, size_t /*column*/) const { return {}; }
   // Where a record lies, for messages; may read the shard.

@@ -45,7 +45,7 @@ class ParquetFormat : public Format {
         cache_(std::make_shared<parquet::PieceCache>(cache_bytes(options))) {}
 
   std::string_view name() const override { return "parquet"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
   std::string_view suffix() const override { return ".parquet"; }
 
   std::vector<BlockField> fields(const ByteSource& shard) const override {

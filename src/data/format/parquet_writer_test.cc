@@ -40,6 +40,21 @@ TEST(ParquetWriter, CutsRowGroupsTheSameForAnyBlocks) {
   EXPECT_EQ(set.describe(139999), "t.parquet record 139999 (row group 2)");
 }
 
+TEST(ParquetWriter, BlocksAreAsLongAsPages) {
+  const ColumnBlock block = mixed_block(1000, true);
+  std::string pieces;
+  const auto writer = make_table_writer("parquet", block.fields());
+  for (int i = 0; i < 66; ++i) writer->append(block, pieces);
+  writer->finish(pieces);
+  const ShardSet set = set_of(pieces);
+  const int64_t usual = set.manifest().block_records();
+  EXPECT_LT(usual, 8192);
+  EXPECT_GT(set.block_records(), usual);
+  EXPECT_EQ(set.order_window(), std::max<int64_t>(4, 64 * usual / set.block_records()));
+  const ShardSet few = set_of(written_file("parquet", mixed_block(20, true)));
+  EXPECT_EQ(few.order_window(), 64 * few.manifest().block_records() / few.block_records());
+}
+
 TEST(ParquetWriter, ValuesThatAreAllMissingOrAllEqual) {
   ColumnBlock block;
   block.reset({{"none", ValueType::kBytes, 1}, {"same", ValueType::kI64, 1}});

@@ -93,7 +93,8 @@ class BlockCache {
   // Lets blocks go until others can take so many bytes; false: there are none that can go.
   bool let_go(int64_t bytes);
   bool used_up(int64_t key, const Entry& entry) const;
-  void drop(int64_t key);
+  // Gives what it held.
+  std::unique_ptr<const RowBlock> drop(int64_t key);
   // The records to load a block with.
   std::vector<uint32_t> wanted(int64_t key, std::span<const uint32_t> records, bool reloaded) const;
   void note_loaded_again(int64_t key);

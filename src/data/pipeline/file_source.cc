@@ -59,7 +59,7 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
       transforms_(std::move(transforms)),
       options_(std::move(options)),
       layout_(options_.columns),
-      block_(options_.block > 0 ? options_.block : shards_->manifest().block_records()),
+      block_(options_.block > 0 ? options_.block : shards_->block_records()),
       blocks_((size() + block_ - 1) / block_),
       varies_(std::any_of(transforms_.begin(), transforms_.end(),
                           [](const auto& transform) { return transform->random(); })),

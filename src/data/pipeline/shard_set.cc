@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -9,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "data/format/compressed_source.h"
 #include "data/index/sidecar.h"
+#include "data/order/order.h"
 
 namespace lockstep {
 namespace {
@@ -103,6 +105,22 @@ void ShardSet::check_bad(const ShardSetOptions& options) const {
 
 // Records so far apart that what lies between them is not worth reading; a granule is seldom longer.
 constexpr int64_t kLongestGap = 64;
+// Longer pages are unpacked more than once: with longer blocks too few of them would be mixed.
+constexpr int64_t kMostUnpacked = 8192;
+constexpr int64_t kLeastWindow = 4;
+
+int64_t ShardSet::block_records() const {
+  const int64_t usual = manifest().block_records();
+  int64_t together = 0;
+  for (const auto& decoder : opened_->decoders) together = std::max(together, decoder->unpacked_together());
+  together = std::min(together, kMostUnpacked);
+  return std::max(usual, static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(together))));
+}
+
+int64_t ShardSet::order_window() const {
+  const int64_t larger = block_records() / manifest().block_records();
+  return std::max(OrderShape{}.window / larger, kLeastWindow);
+}
 
 int64_t ShardSet::bytes_of(int64_t count) const {
   const int64_t each = manifest().bytes() / manifest().records();

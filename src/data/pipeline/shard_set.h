@@ -51,6 +51,11 @@ class ShardSet {
   int64_t original(int64_t record) const { return only_ ? (*only_)[record] : record; }
   // How many records come before what is number `original` among all of the shards.
   int64_t records_before(int64_t original) const { return only_ ? only_->before(original) : original; }
+  // Records that are read at once, a power of two: what the manifest says, or as many as the format unpacks
+  // at once, where that is more; and how many of these blocks a lane of the order mixes, so that what is held
+  // is the same. Both are part of the order.
+  int64_t block_records() const;
+  int64_t order_window() const;
   // What loading so many records may have to fetch, about.
   int64_t bytes_of(int64_t count) const;
 

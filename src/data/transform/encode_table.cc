@@ -1,5 +1,6 @@
 #include "data/transform/encode_table.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -43,16 +44,22 @@ void encode_dense(const CsvEncoding& encoding, const ColumnBlock& block, std::ve
   dense.resize(records * width);
   size_t flag = encoding.numeric.size();
   thread_local std::vector<double> numbers;
-  thread_local std::vector<float> encoded;
-  encoded.resize(records);
+  thread_local std::vector<float> encoded;  // column after column
+  encoded.resize(records * width);
   for (size_t i = 0; i < encoding.numeric.size(); ++i) {
     const CsvNumeric& column = encoding.numeric[i];
     numbers_of(column_near(block, i, column.name), numbers);
-    encode_numbers(column, numbers, encoded);
-    for (size_t r = 0; r < records; ++r) dense[r * width + i] = encoded[r];
+    encode_numbers(column, numbers, std::span(encoded).subspan(i * records, records));
     if (!column.missing_flag) continue;
-    for (size_t r = 0; r < records; ++r) dense[r * width + flag] = std::isnan(numbers[r]) ? 1.0f : 0.0f;
+    for (size_t r = 0; r < records; ++r) encoded[flag * records + r] = std::isnan(numbers[r]) ? 1.0f : 0.0f;
     ++flag;
+  }
+  // Some rows at a time: those of a whole block would not stay in the cache from column to column.
+  constexpr size_t kRows = 16;
+  for (size_t first = 0; first < records; first += kRows) {
+    const size_t end = std::min(records, first + kRows);
+    for (size_t i = 0; i < width; ++i)
+      for (size_t r = first; r < end; ++r) dense[r * width + i] = encoded[i * records + r];
   }
 }
 

@@ -97,6 +97,17 @@ class ParquetDecoder : public ShardDecoder {
     block.records += count;
   }
 
+  // Of the column with the longest pages, about. Lists are unpacked by row groups, which may be of any
+  // length; they do not count.
+  int64_t unpacked_together() const override {
+    int64_t most = 0;
+    for (const auto& group : layout_.pages.groups)
+      for (const size_t leaf : layout_.wanted)
+        if (const int64_t pages = group[leaf].pieces(); pages > 0 && !layout_.metadata.leaves[leaf].list())
+          most = std::max(most, group[leaf].firsts.back() / pages);
+    return most;
+  }
+
   // A granule is a row group; rows of it that are left out only make the bounds wider than need be.
   std::optional<ColumnBounds> bounds(int64_t granule, size_t column) const override {
     return layout_.metadata.bounds(static_cast<size_t>(granule), layout_.wanted[column]);

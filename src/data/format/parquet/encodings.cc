@@ -60,6 +60,17 @@ uint64_t packed(const char* bytes, uint64_t index, int bits) {
   return bits == 64 ? value : value & ((uint64_t{1} << bits) - 1);
 }
 
+// Numbers of at most 32 bits, none of which reaches into a second word.
+void unpack(const char* bytes, size_t count, int bits, uint32_t* out) {
+  const uint64_t mask = (uint64_t{1} << bits) - 1;
+  uint64_t at = 0;
+  for (size_t i = 0; i < count; ++i, at += static_cast<uint64_t>(bits)) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes + (at >> 3), 8);
+    out[i] = static_cast<uint32_t>(word >> (at & 7) & mask);
+  }
+}
+
 template <typename T>
 std::vector<T> plain_numbers(std::string_view bytes, size_t count) {
   if (bytes.size() / sizeof(T) < count) throw Damaged("its values end too early");
@@ -195,7 +206,7 @@ void decode_rle(std::string_view bytes, int bits, size_t count, std::vector<uint
         groups > count ? left.left().size() : groups * static_cast<size_t>(bits), left.left().size());
     if (stored < needed) throw Damaged("its values end too early");
     const char* from = left.take(stored).data();
-    for (size_t i = 0; i < here; ++i) out[done + i] = static_cast<uint32_t>(packed(from, i, bits));
+    unpack(from, here, bits, out.data() + done);
     done += here;
   }
 }
