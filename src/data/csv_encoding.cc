@@ -27,9 +27,7 @@ void require_column(std::string_view file, const std::vector<std::string>& heade
   throw UserError("{}:1: there is no column '{}'; {}", file, name, suggestion(name, known));
 }
 
-enum class Role { kNumeric, kCategorical, kIgnored };
-
-Role infer_role(const std::vector<std::vector<std::string>>& sample, size_t column) {
+ColumnLook look_of(const std::vector<std::vector<std::string>>& sample, size_t column) {
   int64_t present = 0;
   bool numbers = true;
   std::set<std::string_view> distinct;
@@ -40,15 +38,15 @@ Role infer_role(const std::vector<std::vector<std::string>>& sample, size_t colu
     numbers = numbers && parse_number(field).has_value();
     distinct.insert(field);
   }
-  if (present == 0) return Role::kIgnored;
-  if (numbers) return Role::kNumeric;
+  if (present == 0) return ColumnLook::kIgnored;
+  if (numbers) return ColumnLook::kNumeric;
   const bool identifier = present >= 100 && static_cast<int64_t>(distinct.size()) * 2 > present;
-  return identifier ? Role::kIgnored : Role::kCategorical;
+  return identifier ? ColumnLook::kIgnored : ColumnLook::kCategorical;
 }
 
-Role role_of(const BlockField& made) {
-  if (made.width != 1) return Role::kIgnored;
-  return made.ids > 0 || made.type == ValueType::kBytes ? Role::kCategorical : Role::kNumeric;
+ColumnLook look_of(const BlockField& made) {
+  if (made.width != 1) return ColumnLook::kIgnored;
+  return made.ids > 0 || made.type == ValueType::kBytes ? ColumnLook::kCategorical : ColumnLook::kNumeric;
 }
 
 }  // namespace
@@ -158,9 +156,14 @@ void take_made(const CsvOptions& options, const std::vector<BlockField>& made, C
 
 }  // namespace
 
+std::vector<ColumnLook> looks_of(const std::vector<std::vector<std::string>>& sample, size_t columns) {
+  std::vector<ColumnLook> looks;
+  for (size_t c = 0; c < columns; ++c) looks.push_back(look_of(sample, c));
+  return looks;
+}
+
 CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
-                          const std::vector<std::string>& header,
-                          const std::vector<std::vector<std::string>>& sample,
+                          const std::vector<std::string>& header, const std::vector<ColumnLook>& looks,
                           const std::vector<BlockField>& made) {
   if (options.buckets < 2 || options.buckets > std::numeric_limits<int32_t>::max())
     throw UserError("categorical columns have {} buckets; use at least 2 and below 2^31", options.buckets);
@@ -177,9 +180,9 @@ CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
     for (size_t i = 0; i < all.size(); ++i) {
       if (all[i] == options.label || contains(options.ignore, all[i])) continue;
       const BlockField* field = find_made(made, all[i]);
-      const Role role = field == nullptr ? infer_role(sample, i) : role_of(*field);
-      if (role == Role::kNumeric) encoding.numeric.push_back({.name = all[i]});
-      if (role == Role::kCategorical) encoding.categorical.push_back(all[i]);
+      const ColumnLook look = field == nullptr ? looks[i] : look_of(*field);
+      if (look == ColumnLook::kNumeric) encoding.numeric.push_back({.name = all[i]});
+      if (look == ColumnLook::kCategorical) encoding.categorical.push_back(all[i]);
     }
   }
   for (const CsvNumeric& column : encoding.numeric)

@@ -71,12 +71,16 @@ std::optional<double> parse_number(std::string_view field);
 std::optional<float> parse_label(std::string_view field);
 int32_t category_bucket(std::string_view value, int64_t buckets);
 
-// The roles of a table's columns, without constants yet. `sample` holds its first records, `name` its file;
-// columns whose sampled values are all numbers become numeric, texts that hardly repeat (identifiers, times)
-// are left out. `made` are the columns that transforms make or change: their kind says what they are.
+// What the values of a column look like: all numbers; texts that repeat; or nothing to learn from, with no
+// value at all or texts that hardly repeat (identifiers, times). By its letter in what is kept of them.
+enum class ColumnLook : char { kNumeric = 'n', kCategorical = 'c', kIgnored = 'i' };
+// Of every column of a table's first records.
+std::vector<ColumnLook> looks_of(const std::vector<std::vector<std::string>>& sample, size_t columns);
+
+// The roles of a table's columns, without constants yet. `looks` are those of its columns, `name` is its
+// file. `made` are the columns that transforms make or change: their kind says what they are.
 CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
-                          const std::vector<std::string>& header,
-                          const std::vector<std::vector<std::string>>& sample,
+                          const std::vector<std::string>& header, const std::vector<ColumnLook>& looks,
                           const std::vector<BlockField>& made = {});
 
 // What fitting a numeric column needs to know of its values: theirs, and those of their logarithms, which are

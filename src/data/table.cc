@@ -89,9 +89,54 @@ void check_made_are_used(const TableOptions& options, const std::vector<std::str
   }
 }
 
+// What the columns of a shard's first records look like.
+std::vector<ColumnLook> sampled_looks(const ShardSet& shard) {
+  BlockScratch scratch;
+  StageCounters counters;
+  shard.load(0, std::min(kSampledRecords, shard.records()), scratch, counters);
+  std::vector<std::vector<std::string>> sample(static_cast<size_t>(scratch.block.records));
+  size_t columns = 0;
+  for (const BlockColumn& column : scratch.block.columns) {
+    if (column.width != 1) continue;
+    ++columns;
+    for (size_t r = 0; r < sample.size(); ++r) sample[r].push_back(text_of(column, r));
+  }
+  return looks_of(sample, columns);
+}
+
+// The same, kept beside the index where `kept`: sampling takes longer than all else that opening does. They
+// lie under a name that stands for the shard's content and how it is decoded.
+std::vector<ColumnLook> looks_of_shard(const TableOptions& options, const ShardSet& shard, size_t columns,
+                                       bool kept) {
+  if (!kept) return sampled_looks(shard);
+  const std::string key = fmt::format("looks 1\n{}\n{}\n", shard.fingerprint(), kSampledRecords);
+  const std::filesystem::path beside =
+      sidecar_path(shard.format(), shard.manifest().shards()[0].name, options.index_folder);
+  const std::string path =
+      (beside.parent_path() / fmt::format("looks-{}.txt", sha256(key).substr(0, 16))).string();
+  if (std::filesystem::exists(path)) {
+    const std::string text = read_file(path);
+    if (text.size() == columns && text.find_first_not_of("nci") == std::string::npos) {
+      std::vector<ColumnLook> looks;
+      for (const char letter : text) looks.push_back(static_cast<ColumnLook>(letter));
+      return looks;
+    }
+    log_warn("{}: damaged; the columns are looked at again", path);
+  }
+  const std::vector<ColumnLook> looks = sampled_looks(shard);
+  std::string text;
+  for (const ColumnLook look : looks) text += static_cast<char>(look);
+  try {
+    write_file(path, text);
+  } catch (const UserError&) {
+    // The log has said so of the index.
+  }
+  return looks;
+}
+
 // The roles of the columns, by the names and the first records of the first shard, and by what transforms
 // make.
-CsvEncoding roles_of(const TableOptions& options, const Transforms& transforms, Shards shards) {
+CsvEncoding roles_of(const TableOptions& options, const Transforms& transforms, Shards shards, bool kept) {
   if (shards.empty()) throw UserError("no data files are given");
   shards.resize(1);
   const std::string name = shards[0]->name();
@@ -101,16 +146,11 @@ CsvEncoding roles_of(const TableOptions& options, const Transforms& transforms, 
   // A role is that of one value in a record.
   for (const BlockField& field : first.fields())
     if (field.width == 1) header.push_back(field.name);
-  BlockScratch scratch;
-  StageCounters counters;
-  first.load(0, std::min(kSampledRecords, first.manifest().records()), scratch, counters);
-  std::vector<std::vector<std::string>> sample(static_cast<size_t>(scratch.block.records));
-  for (const BlockColumn& column : scratch.block.columns)
-    for (size_t r = 0; column.width == 1 && r < sample.size(); ++r) sample[r].push_back(text_of(column, r));
+  const std::vector<ColumnLook> looks = looks_of_shard(options, first, header.size(), kept);
   std::vector<std::string> names;
   for (const TransformOptions& transform : options.transforms) names.push_back(transform.name);
   const std::vector<BlockField> made = made_columns(transforms, names, first.fields());
-  CsvEncoding encoding = resolve_roles(options.csv, name, header, sample, made);
+  CsvEncoding encoding = resolve_roles(options.csv, name, header, looks, made);
   check_made_are_used(options, header, made, transforms, encoding);
   return encoding;
 }
@@ -233,7 +273,7 @@ Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept
     transforms.push_back(text);
   } else {
     const auto encoding = std::make_shared<EncodeTable>(
-        options.csv, roles_of(options, {transforms.begin(), transforms.end()}, open()));
+        options.csv, roles_of(options, {transforms.begin(), transforms.end()}, open(), kept));
     table.encoding = encoding;
     transforms.push_back(encoding);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "data/order/permutation.h"
 
@@ -18,6 +19,8 @@ constexpr int64_t kExpectedBytes = 24;
 constexpr int64_t kShares = 64;
 // Room for so many blocks that are loaded at once.
 constexpr int64_t kLoads = 8;
+// Blocks that an order has open: 16 lanes of 64.
+constexpr size_t kMostApart = 1024;
 constexpr int kSpins = 200;
 
 // Every record of a batch takes the lock, for some 100 ns: waiting for it asleep costs ten times as much.
@@ -81,6 +84,8 @@ BlockCache::Use BlockCache::get(int64_t key, std::span<const uint32_t> records, 
   note_loaded_again(key);
   const std::vector<uint32_t> only = wanted(key, records, reloaded);
   Entry& entry = entries_[key];
+  if (const auto apart = apart_.find(key); apart != apart_.end())
+    entry.used = std::exchange(apart->second, 0);
   ++loads_;
   take(options_.loading);
   lock.unlock();
@@ -111,15 +116,30 @@ BlockCache::Use BlockCache::use(int64_t key, Entry& entry, std::span<const uint3
   if (!kept_.empty()) return {entry.block.get(), this, key, nullptr, waited};
   entry.used += static_cast<int64_t>(records.size());
   ++entry.readers;
-  if (const auto expected = expected_.find(key); expected != expected_.end()) {
-    for (const uint32_t record : records)
-      if (const auto at = std::find(expected->second.begin(), expected->second.end(), record);
-          at != expected->second.end())
-        expected->second.erase(at);
-    if (expected->second.empty()) expected_.erase(expected);
-  }
+  forget_expected(key, records);
   recent_.splice(recent_.begin(), recent_, entry.recent);
   return {entry.block.get(), this, key, &entry, waited};
+}
+
+void BlockCache::forget_expected(int64_t key, std::span<const uint32_t> records) {
+  const auto expected = expected_.find(key);
+  if (expected == expected_.end()) return;
+  for (const uint32_t record : records)
+    if (const auto at = std::find(expected->second.begin(), expected->second.end(), record);
+        at != expected->second.end())
+      expected->second.erase(at);
+  if (expected->second.empty()) expected_.erase(expected);
+}
+
+bool BlockCache::read_apart(int64_t key, std::span<const uint32_t> records,
+                            const std::function<bool()>& is_little) {
+  if (!begins_ || !is_little()) return false;
+  const std::lock_guard lock(mutex_);
+  if (apart_.size() >= kMostApart || entries_.contains(key)) return false;
+  if (!apart_.emplace(key, static_cast<int64_t>(records.size())).second) return false;
+  begins_ = apart_.size() < kMostApart;
+  forget_expected(key, records);
+  return true;
 }
 
 void BlockCache::give_back(int64_t key, Entry& entry) {
@@ -210,6 +230,8 @@ void BlockCache::expect(int64_t key, std::span<const uint32_t> records) {
 void BlockCache::expect_nothing() {
   const std::lock_guard lock(mutex_);
   expected_.clear();
+  apart_.clear();
+  begins_ = true;
 }
 
 bool BlockCache::holds(int64_t key) const {

@@ -9,6 +9,11 @@
 // mixes. From then on a block is loaded for the records of it that are expected next, and only these are
 // kept: as many as memory holds, so that a block is loaded as rarely as possible.
 //
+// When reading begins, or goes on somewhere else, somebody waits for a batch whose records lie in as many
+// blocks. A block of which something is asked for the first time then is not loaded: its records are read by
+// themselves (read_apart). That is done for as many blocks as an order has open, so an epoch costs a few more
+// granules, and not one more block.
+//
 // A caller that holds a block must give it back before it asks for another one: then somebody can always go
 // on.
 #pragma once
@@ -78,16 +83,22 @@ class BlockCache {
   // lock; what it throws goes to the caller, and to nobody else: others try themselves.
   Use get(int64_t key, std::span<const uint32_t> records, const Load& load);
 
+  // Whether records of a block should be read without it. They then count as used. `is_little`, asked without
+  // the lock, says whether they are a small part of the block.
+  bool read_apart(int64_t key, std::span<const uint32_t> records, const std::function<bool()>& is_little);
+
   // How many records it wants to be told about ahead of their use; 0: it holds whole blocks.
   int64_t looks_ahead() const;
   // These records of a block will be used.
   void expect(int64_t key, std::span<const uint32_t> records);
+  // What was expected is not, and reading begins anew.
   void expect_nothing();
   bool holds(int64_t key) const;
 
  private:
   Use use(int64_t key, Entry& entry, std::span<const uint32_t> records, int64_t waited);
   void give_back(int64_t key, Entry& entry);
+  void forget_expected(int64_t key, std::span<const uint32_t> records);
   // Makes room for a block to be loaded; false: only once others have finished.
   bool make_room();
   // Lets blocks go until others can take so many bytes; false: there are none that can go.
@@ -109,9 +120,11 @@ class BlockCache {
   std::unordered_map<int64_t, int> dropped_early_;               // how often, by key
   std::list<int64_t> recent_;                                    // keys of loaded blocks, the last used first
   std::atomic<bool> sparse_ = false;                             // blocks hold expected records only
-  int64_t again_ = 0;  // blocks that were loaded for at least the third time
-  int64_t bytes_ = 0;  // of loaded blocks, and of those on their way
-  int64_t loads_ = 0;  // on their way
+  std::unordered_map<int64_t, int64_t> apart_;  // by key, records read apart that the block does not know of
+  std::atomic<bool> begins_ = true;             // a few more blocks may come to be in apart_
+  int64_t again_ = 0;                           // blocks that were loaded for at least the third time
+  int64_t bytes_ = 0;                           // of loaded blocks, and of those on their way
+  int64_t loads_ = 0;                           // on their way
   int64_t waiting_ = 0;
 };
 

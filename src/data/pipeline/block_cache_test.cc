@@ -66,6 +66,21 @@ struct Reader {
   }
 };
 
+TEST(BlockCache, RecordsReadApartAreUsed) {
+  Reader reader(kBlocks * kBlockBytes + kLoading);
+  const uint32_t first = 5;
+  EXPECT_FALSE(reader.cache.read_apart(0, {&first, 1}, [] { return false; }));
+  EXPECT_TRUE(reader.cache.read_apart(0, {&first, 1}, [] { return true; }));
+  // Only once: the next records come with the block, which is let go when these are used.
+  EXPECT_FALSE(reader.cache.read_apart(0, {&first, 1}, [] { return true; }));
+  for (uint32_t r = 0; r < kRecords; ++r) {
+    if (r == first) continue;
+    EXPECT_EQ(reader.read(0, r), r);
+    EXPECT_EQ(reader.cache.holds(0), r + 1 < kRecords);
+  }
+  EXPECT_EQ(reader.loads, 1);
+}
+
 TEST(BlockCache, LoadsEveryBlockOnceWhereTheyFit) {
   Reader reader(kBlocks * kBlockBytes + kLoading);
   reader.read_epoch();

@@ -11,6 +11,25 @@
 namespace lockstep {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+int64_t nanoseconds_since(Clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+}
+
+// Bytes of a budget that are taken while this lives.
+class Held {
+ public:
+  Held(ByteBudget& memory, int64_t bytes) : memory_(memory), bytes_(bytes) { memory_.take(bytes_); }
+  ~Held() { memory_.give(bytes_); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+ private:
+  ByteBudget& memory_;
+  int64_t bytes_;
+};
+
 // Decodes a range of records and applies the transforms, in the memory of this thread.
 ColumnBlock& transformed(const ShardSet& shards, const Transforms& transforms, BlockPlace place,
                          int64_t count, BlockScratch& scratch, StageCounters& counters) {
@@ -87,7 +106,9 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
   const int64_t rows = block_ * row_bytes + static_cast<int64_t>(sizeof(RowBlock));
   // Beside the rows: the fetched bytes, and columns of which none takes more than a view per value.
   const int64_t fetched = shards_->bytes_of(block_);
-  const int64_t decoded = block_ * static_cast<int64_t>(most_fields * sizeof(std::string_view));
+  const auto views = static_cast<int64_t>(most_fields * sizeof(std::string_view));
+  const int64_t decoded = block_ * views;
+  record_bytes_ = layout_.row_bytes() + views;
   const int64_t loading = rows + fetched + decoded;
   if (loading > options_.budget)
     throw UserError(
@@ -109,20 +130,33 @@ std::unique_ptr<RowBlock> FileSource::load(int64_t key, std::span<const uint32_t
     const std::lock_guard lock(hinted_mutex_);
     hinted_.erase(key);
   }
+  const int64_t first = key % blocks_ * block_;
+  return std::make_unique<RowBlock>(rows_of(key / blocks_, first, std::min(block_, size() - first), only));
+}
+
+RowBlock FileSource::rows_of(int64_t epoch, int64_t first, int64_t count,
+                             std::span<const uint32_t> only) const {
   thread_local BlockScratch scratch;
-  const int64_t epoch = key / blocks_, first = key % blocks_ * block_;
-  const int64_t count = std::min(block_, size() - first);
   if (compact_ != nullptr) {
     const int64_t bytes = compact_->row_bytes();
     auto rows = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(count * bytes));
     shards_->load_compact(first, count, rows.get(), scratch, counters_);
-    return std::make_unique<RowBlock>(bytes, count, std::move(rows), only);
+    return {bytes, count, std::move(rows), only};
   }
   ColumnBlock& columns =
       transformed(*shards_, transforms_, {options_.seed, epoch, first}, count, scratch, counters_);
   if (options_.weights) add_weights(*options_.weights, *shards_, first, columns);
   const StageCounters::Timer timer(counters_, InputStage::kTransform);
-  return std::make_unique<RowBlock>(layout_, options_.columns, columns, only);
+  return {layout_, options_.columns, columns, only};
+}
+
+// A granule is about a sixteenth of a block of text; pages and compressed blocks are more of it, or all.
+bool FileSource::is_little(int64_t key, std::span<const uint32_t> in_block) const {
+  if (static_cast<int64_t>(in_block.size()) * 8 > block_) return false;
+  const int64_t first = key % blocks_ * block_;
+  int64_t bytes = 0;
+  for (const uint32_t record : in_block) bytes += shards_->bytes_of(first + record, 1);
+  return bytes * 4 <= shards_->bytes_of(first, std::min(block_, size() - first));
 }
 
 template <typename Visit>
@@ -157,8 +191,8 @@ void FileSource::for_each_block(std::span<const int64_t> records, std::span<cons
 void FileSource::fill_in_epochs(std::span<const int64_t> records, std::span<const int64_t> epochs,
                                 Batch& batch) const {
   check_fill(records, batch);
-  const auto start = std::chrono::steady_clock::now();
-  int64_t waited = 0;
+  const auto start = Clock::now();
+  int64_t waited = 0;  // for what is not assembling
   std::vector<std::byte*> columns;
   for (size_t c = 0; c < layout_.columns(); ++c) columns.push_back(batch.mutable_data(c));
   std::vector<std::byte*> of_row(columns.size());
@@ -171,24 +205,31 @@ void FileSource::fill_in_epochs(std::span<const int64_t> records, std::span<cons
       for (size_t c = 0; c < columns.size(); ++c) clear_row(batch, c, row_of(c, r));
   for_each_block(
       records, epochs, [&](int64_t key, std::span<const uint32_t> rows, std::span<const uint32_t> in_block) {
+        const auto copy = [&](const std::byte* row, uint32_t to) {
+          if (compact_ != nullptr) {
+            for (size_t c = 0; c < columns.size(); ++c) of_row[c] = row_of(c, to).data();
+            compact_->expand(row, of_row);
+            return;
+          }
+          for (size_t c = 0; c < columns.size(); ++c)
+            std::memcpy(row_of(c, to).data(), row + layout_.offset(c), static_cast<size_t>(layout_.bytes(c)));
+        };
+        if (cache_->read_apart(key, in_block, [&] { return is_little(key, in_block); })) {
+          const auto begin = Clock::now();
+          for (size_t i = 0; i < rows.size(); ++i) {
+            const int64_t record = key % blocks_ * block_ + in_block[i];
+            const Held held(*counters_.memory(), shards_->bytes_of(record, 1) + record_bytes_);
+            copy(rows_of(key / blocks_, record, 1, {}).row(0), rows[i]);
+          }
+          waited += nanoseconds_since(begin);
+          return;
+        }
         const auto block =
             cache_->get(key, in_block, [&](std::span<const uint32_t> only) { return load(key, only); });
         waited += block.waited();
-        for (size_t i = 0; i < rows.size(); ++i) {
-          const std::byte* row = block->row(in_block[i]);
-          if (compact_ != nullptr) {
-            for (size_t c = 0; c < columns.size(); ++c) of_row[c] = row_of(c, rows[i]).data();
-            compact_->expand(row, of_row);
-            continue;
-          }
-          for (size_t c = 0; c < columns.size(); ++c)
-            std::memcpy(row_of(c, rows[i]).data(), row + layout_.offset(c),
-                        static_cast<size_t>(layout_.bytes(c)));
-        }
+        for (size_t i = 0; i < rows.size(); ++i) copy(block->row(in_block[i]), rows[i]);
       });
-  const auto spent =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start);
-  counters_.add(InputStage::kAssemble, spent.count() - waited);
+  counters_.add(InputStage::kAssemble, nanoseconds_since(start) - waited);
   counters_.count_used(static_cast<int64_t>(records.size()));
 }
 

@@ -60,6 +60,9 @@ class FileSource : public Source {
   void for_each_block(std::span<const int64_t> records, std::span<const int64_t> epochs,
                       const Visit& visit) const;
   std::unique_ptr<RowBlock> load(int64_t key, std::span<const uint32_t> only) const;
+  RowBlock rows_of(int64_t epoch, int64_t first, int64_t count, std::span<const uint32_t> only) const;
+  // Whether reading these records of a block by themselves takes a small part of what the block takes.
+  bool is_little(int64_t key, std::span<const uint32_t> in_block) const;
 
   std::shared_ptr<const ShardSet> shards_;
   std::vector<std::shared_ptr<const Transform>> transforms_;
@@ -69,6 +72,7 @@ class FileSource : public Source {
   int64_t block_;
   int64_t blocks_;  // of all records
   bool varies_;
+  int64_t record_bytes_ = 0;  // what a record takes at most while it is loaded, beside its fetched bytes
   std::string fingerprint_;
   mutable StageCounters counters_;
   mutable std::unique_ptr<BlockCache> cache_;

@@ -217,6 +217,15 @@ void ShardSet::load(int64_t first, int64_t count, BlockScratch& scratch, StageCo
   if (decoded > count) keep_records(marks, scratch.block);
 }
 
+int64_t ShardSet::bytes_of(int64_t first, int64_t count) const {
+  int64_t bytes = 0;
+  for (const Range& range : ranges_of(first, count, nullptr))
+    for_each_shard(range, [&](size_t shard, int64_t from, int64_t records) {
+      for (const GranuleSpan& span : decoder(shard).spans(from, records)) bytes += span.bytes;
+    });
+  return bytes;
+}
+
 void ShardSet::expect(int64_t first, int64_t count) const {
   for (const Range& range : ranges_of(first, count, nullptr))
     for_each_shard(range, [&](size_t shard, int64_t from, int64_t records) {

@@ -59,6 +59,9 @@ class ShardSet {
   // What loading so many records may have to fetch, about.
   int64_t bytes_of(int64_t count) const;
 
+  // What loading these records fetches.
+  int64_t bytes_of(int64_t first, int64_t count) const;
+
   const Format& format() const { return *opened_->format; }
   const Manifest& manifest() const { return *opened_->manifest; }  // of all records
   const std::vector<BlockField>& fields() const { return opened_->fields; }
