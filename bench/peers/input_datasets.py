@@ -1,6 +1,6 @@
 """Hugging Face datasets over the data of bench/input.py, streaming, so that every epoch reads the files: batches come
-as Arrow tables, its fastest form, and become arrays at once. Files are shuffled; its buffer that mixes single
-examples would undo the batches and is left out, so that it mixes less than the others do.
+as Arrow tables, its fastest form, and become arrays at once. Files come in their order, and the buffer that mixes
+single examples would undo the batches and is left out: unlike the others it mixes nothing.
 
 In processes of their own it runs under PyTorch's DataLoader, each with its share of the files, as its documentation
 has it.

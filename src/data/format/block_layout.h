@@ -29,7 +29,8 @@ namespace lockstep {
 
 inline constexpr std::string_view kBlockMagic = "lockstep.block.1";
 inline constexpr int64_t kBlockTrailerBytes = 8 + 8 + static_cast<int64_t>(kBlockMagic.size());
-// Of a chunk before compression. Blocks are some 64 kB, or one long record; a file that claims more is damaged.
+// Of a chunk before compression. Blocks are some 64 kB, or one long record; a file that claims more is
+// damaged.
 inline constexpr int64_t kMostChunkBytes = int64_t{256} << 20;
 
 struct StoredChunk {
