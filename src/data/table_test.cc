@@ -106,8 +106,8 @@ TEST_F(TableFiles, EveryBlockIsReadOnceInBlockOrder) {
   const Table table = open(900 << 10);
   const std::vector<int64_t> records = epoch_of(*table.source);
   batches_of(*table.source, records, 64);
-  // A few records are read by themselves at first.
-  EXPECT_LT(table.source->stages()->read().decoded, 2 * table.source->size());
+  // A few records are read by themselves at first, and again with their blocks: 46 of 20100 here.
+  EXPECT_LT(table.source->stages()->read().decoded, table.source->size() + table.source->size() / 50);
 }
 
 TEST_F(TableFiles, AreFittedTheSameByAnyNumberOfThreads) {
