@@ -133,13 +133,22 @@ void BlockCache::forget_expected(int64_t key, std::span<const uint32_t> records)
 
 bool BlockCache::read_apart(int64_t key, std::span<const uint32_t> records,
                             const std::function<bool()>& is_little) {
-  if (!begins_ || !is_little()) return false;
+  if (!begins_) return false;
+  const auto decided = [&] {
+    return apart_.size() >= kMostApart || apart_.contains(key) || entries_.contains(key);
+  };
+  {
+    const std::unique_lock lock = lock_soon(mutex_);
+    if (decided()) return false;
+  }
+  const bool little = is_little();
   const std::lock_guard lock(mutex_);
-  if (apart_.size() >= kMostApart || entries_.contains(key)) return false;
-  if (!apart_.emplace(key, static_cast<int64_t>(records.size())).second) return false;
+  if (decided()) return false;
+  // Of a block that is loaded instead none count as read, and nobody asks again.
+  apart_.emplace(key, little ? static_cast<int64_t>(records.size()) : 0);
   begins_ = apart_.size() < kMostApart;
-  forget_expected(key, records);
-  return true;
+  if (little) forget_expected(key, records);
+  return little;
 }
 
 void BlockCache::give_back(int64_t key, Entry& entry) {

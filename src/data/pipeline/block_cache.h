@@ -84,7 +84,7 @@ class BlockCache {
   Use get(int64_t key, std::span<const uint32_t> records, const Load& load);
 
   // Whether records of a block should be read without it. They then count as used. `is_little`, asked without
-  // the lock, says whether they are a small part of the block.
+  // the lock and once for a block, says whether they are a small part of it.
   bool read_apart(int64_t key, std::span<const uint32_t> records, const std::function<bool()>& is_little);
 
   // How many records it wants to be told about ahead of their use; 0: it holds whole blocks.
