@@ -176,7 +176,7 @@ CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
     for (const std::string& column : *names) require_column(name, all, column);
   for (const std::string& column : options.numeric) encoding.numeric.push_back({.name = column});
   encoding.categorical = options.categorical;
-  if (options.numeric.empty() && options.categorical.empty()) {
+  if (!options.names_roles()) {
     for (size_t i = 0; i < all.size(); ++i) {
       if (all[i] == options.label || contains(options.ignore, all[i])) continue;
       const BlockField* field = find_made(made, all[i]);

@@ -36,6 +36,8 @@ struct CsvOptions {
   std::optional<double> fill;  // for missing numbers; absent: the column's mean
   int64_t buckets = 10000;     // rows of each categorical table
   double hold_out = 0;         // the last share of the records, which the fit leaves out
+
+  bool names_roles() const { return !numeric.empty() || !categorical.empty(); }
 };
 
 struct CsvNumeric {
@@ -77,8 +79,9 @@ enum class ColumnLook : char { kNumeric = 'n', kCategorical = 'c', kIgnored = 'i
 // Of every column of a table's first records.
 std::vector<ColumnLook> looks_of(const std::vector<std::vector<std::string>>& sample, size_t columns);
 
-// The roles of a table's columns, without constants yet. `looks` are those of its columns, `name` is its
-// file. `made` are the columns that transforms make or change: their kind says what they are.
+// The roles of a table's columns, without constants yet. `looks` are those of its columns, of no use where
+// the options name roles; `name` is its file. `made` are the columns that transforms make or change: their
+// kind says what they are.
 CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
                           const std::vector<std::string>& header, const std::vector<ColumnLook>& looks,
                           const std::vector<BlockField>& made = {});

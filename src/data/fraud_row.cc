@@ -1,5 +1,6 @@
 #include "data/fraud_row.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/error.h"
@@ -26,39 +27,52 @@ constexpr FraudColumn kColumns[kFraudColumns] = {
     {"is_fraud", FraudField::kWhole},
 };
 
+// Writes straight into the row's room, which is why it is quicker than a string that may have to grow.
 class FieldWriter {
  public:
-  FieldWriter(std::string& out, std::array<size_t, kFraudColumns>& ends) : out_(out), ends_(ends) {
-    out_.clear();
-  }
+  FieldWriter(std::span<char> room, std::array<size_t, kFraudColumns>& ends)
+      : room_(room), at_(room.data()), ends_(ends) {}
 
   FieldWriter& text(std::string_view text) {
-    out_.append(text);
+    at_ = std::copy(text.begin(), text.end(), at_);
     return *this;
   }
-  FieldWriter& number(int64_t value, int width = 0) {
-    std::array<char, 24> digits;
-    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-    for (auto missing = width - (end - digits.data()); missing > 0; --missing) out_.push_back('0');
-    return text({digits.data(), static_cast<size_t>(end - digits.data())});
+  FieldWriter& number(int64_t value) {
+    at_ = std::to_chars(at_, room_.data() + room_.size(), value).ptr;
+    return *this;
   }
-  FieldWriter& money(int64_t cents) { return number(cents / 100).text(".").number(cents % 100, 2); }
+  // Not negative, with zeros before it up to that width.
+  template <int kWidth>
+  FieldWriter& padded(int64_t value) {
+    constexpr std::array<uint32_t, 7> kPowers{1, 10, 100, 1000, 10000, 100000, 1000000};
+    if (value >= kPowers[kWidth]) return number(value);
+    auto rest = static_cast<uint32_t>(value);
+    for (int place = kWidth - 1; place >= 0; --place, rest /= 10)
+      at_[place] = static_cast<char>('0' + rest % 10);
+    at_ += kWidth;
+    return *this;
+  }
+  FieldWriter& money(int64_t cents) { return number(cents / 100).text(".").padded<2>(cents % 100); }
   // The generator covers fewer days than 2025 has.
   FieldWriter& time(int64_t seconds) {
     constexpr std::array<int, 12> kMonthDays{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     int64_t day = seconds / 86400;
     size_t month = 0;
     while (month < 11 && day >= kMonthDays[month]) day -= kMonthDays[month++];
-    text("2025-").number(static_cast<int64_t>(month) + 1, 2).text("-").number(day + 1, 2);
-    text("T").number(seconds / 3600 % 24, 2).text(":").number(seconds / 60 % 60, 2);
-    return text(":").number(seconds % 60, 2);
+    text("2025-").padded<2>(static_cast<int64_t>(month) + 1).text("-").padded<2>(day + 1);
+    text("T").padded<2>(seconds / 3600 % 24).text(":").padded<2>(seconds / 60 % 60);
+    return text(":").padded<2>(seconds % 60);
   }
   // The next field begins.
-  void end() { ends_[column_++] = out_.size(); }
+  void end() {
+    ends_[column_++] = static_cast<size_t>(at_ - room_.data());
+    *at_++ = column_ < kFraudColumns ? ',' : '\n';
+  }
   size_t columns() const { return column_; }
 
  private:
-  std::string& out_;
+  std::span<char> room_;
+  char* at_;
   std::array<size_t, kFraudColumns>& ends_;
   size_t column_ = 0;
 };
@@ -70,8 +84,8 @@ std::span<const FraudColumn, kFraudColumns> fraud_columns() { return kColumns; }
 void FraudRow::set(const fraud::World& world, const fraud::Transaction& t) {
   FieldWriter field(text_, ends_);
   field.time(t.time).end();
-  field.text("k").number(t.card, 6).end();
-  field.text("m").number(t.merchant, 5).end();
+  field.text("k").padded<6>(t.card).end();
+  field.text("m").padded<5>(t.merchant).end();
   field.text(fraud::categories()[world.merchant(t.merchant).category].name).end();
   field.text(fraud::countries()[t.country].code).end();
   field.text(fraud::countries()[world.card(t.card).home].code).end();

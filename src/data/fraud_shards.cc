@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <regex>
 
 #include "base/error.h"
@@ -32,35 +33,34 @@ std::vector<ShardPlan> plan_shards(const FraudOptions& options) {
                       rows * (i + 1) / shards - rows * i / shards});
   };
   cut("train", options.rows - options.eval_rows, options.shards);
-  cut("eval", options.eval_rows, eval_shards(options));
+  if (options.makes_eval) cut("eval", options.eval_rows, eval_shards(options));
   return plan;
 }
 
 // Makes the rows of all shards in order. begin(name) and end(name) stand around each shard; write takes its
-// text piece by piece. Returns the number of frauds.
+// text piece by piece, whenever there are `buffer` bytes of it, and leaves none. Returns the number of
+// frauds.
 template <typename Begin, typename Write, typename End>
-int64_t generate(const FraudOptions& options, const Begin& begin, const Write& write, const End& end) {
+int64_t generate(const FraudOptions& options, size_t buffer, const Begin& begin, const Write& write,
+                 const End& end) {
   fraud::Generator generator(options.seed, options.rows);
   const auto writer = make_fraud_writer(options.format);
   int64_t frauds = 0;
   FraudRow row;
   std::string text;
   for (const ShardPlan& shard : plan_shards(options)) {
-    begin(shard.name);
-    text.clear();
+    begin(shard, text);
     writer->begin(text);
     for (int64_t i = 0; i < shard.rows; ++i) {
       const fraud::Transaction transaction = generator.next();
       frauds += transaction.fraud;
       row.set(generator.world(), transaction);
       writer->add(row, text);
-      if (text.size() < kBufferBytes) continue;
-      write(text);
-      text.clear();
+      if (text.size() >= buffer) write(text);
     }
     writer->end(text);
     write(text);
-    end(shard.name);
+    end(shard);
   }
   return frauds;
 }
@@ -97,16 +97,17 @@ FraudReport write_fraud(const FraudOptions& options, const std::string& folder, 
   std::ofstream out;
   std::string path;
   report.frauds = generate(
-      options,
-      [&](const std::string& name) {
-        path = (fs::path(folder) / name).string();
+      options, kBufferBytes,
+      [&](const ShardPlan& shard, std::string&) {
+        path = (fs::path(folder) / shard.name).string();
         out.open(path + ".partial", std::ios::binary | std::ios::trunc);
       },
-      [&](const std::string& text) {
+      [&](std::string& text) {
         out.write(text.data(), static_cast<std::streamsize>(text.size()));
         report.bytes += static_cast<int64_t>(text.size());
+        text.clear();
       },
-      [&](const std::string&) {
+      [&](const ShardPlan&) {
         out.close();
         if (!out) throw UserError("cannot write {}.partial; is the disk full?", path);
         fs::rename(path + ".partial", path);
@@ -118,17 +119,18 @@ FraudReport write_fraud(const FraudOptions& options, const std::string& folder, 
 FraudShards make_fraud(const FraudOptions& options) {
   check_fraud_options(options);
   FraudShards shards;
-  std::string all;
+  std::shared_ptr<const std::string> whole;
   generate(
-      options,
-      [&](const std::string&) {
-        all.clear();
-        all.reserve(static_cast<size_t>(options.rows) * kUsualRowBytes);
+      options, std::numeric_limits<size_t>::max(),
+      [&](const ShardPlan& shard, std::string& text) {
+        text.reserve(static_cast<size_t>(shard.rows + 1) * kUsualRowBytes);
       },
-      [&](const std::string& text) { all += text; },
-      [&](const std::string& name) {
-        (name.starts_with("train") ? shards.train : shards.eval)
-            .push_back({name, std::make_shared<const std::string>(std::move(all))});
+      [&](std::string& text) {
+        whole = std::make_shared<const std::string>(std::move(text));
+        text.clear();
+      },
+      [&](const ShardPlan& shard) {
+        (shard.name.starts_with("train") ? shards.train : shards.eval).push_back({shard.name, whole});
       });
   return shards;
 }

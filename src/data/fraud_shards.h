@@ -14,6 +14,7 @@ struct FraudOptions {
   int64_t rows = 200000;  // both parts together
   uint64_t seed = 7;
   int64_t eval_rows = 40000;  // the last ones in time
+  bool makes_eval = true;     // false: they are counted, but not made
   std::string format = "csv";
   int shards = 4;  // of the training part; the held-out part has a quarter as many, at least 1
 };

@@ -80,11 +80,11 @@ void World::open_merchants(uint64_t seed, int64_t count) {
     const uint32_t id = static_cast<uint32_t>(merchants_.size());
     merchants_.push_back(merchant);
     if (!merchant.online) {
-      shops_[merchant.country].push_back(id);
+      shops_[merchant.country].add(id);
       return;
     }
-    online_.push_back(id);
-    online_by_category_[merchant.category].push_back(id);
+    online_.add(id);
+    online_by_category_[merchant.category].add(id);
     if (id % 16 == 5) complicit_.push_back(id);
   };
   // At least one shop in each country, and one online shop in each trade.
@@ -110,11 +110,16 @@ void World::issue_cards(uint64_t seed, int64_t count) {
   }
 }
 
+// A transaction asks for the logarithm, and the merchants are far fewer.
+void World::Group::add(uint32_t merchant) {
+  merchants.push_back(merchant);
+  log_size = portable_log(static_cast<double>(merchants.size()) + 1.0);
+}
+
 // Rank k is drawn with probability about 1 / (k log count).
 uint32_t World::pick(const Group& group, Draws& draws) {
-  const double size = static_cast<double>(group.size());
-  const double rank = portable_exp(draws.uniform() * portable_log(size + 1.0));
-  return group[std::min(static_cast<size_t>(rank), group.size()) - 1];
+  const double rank = portable_exp(draws.uniform() * group.log_size);
+  return group.merchants[std::min(static_cast<size_t>(rank), group.merchants.size()) - 1];
 }
 
 uint32_t World::shop_in(uint8_t country, Draws& draws) const { return pick(shops_[country], draws); }

@@ -60,7 +60,12 @@ class World {
   uint8_t country(Draws& draws) const { return country_table_[draws.bits() >> 24]; }
 
  private:
-  using Group = std::vector<uint32_t>;  // merchants, the most popular first
+  struct Group {
+    std::vector<uint32_t> merchants;  // the most popular first
+    double log_size = 0;              // of one more than there are
+
+    void add(uint32_t merchant);
+  };
   static uint32_t pick(const Group& group, Draws& draws);
   void open_merchants(uint64_t seed, int64_t count);
   void issue_cards(uint64_t seed, int64_t count);
@@ -73,7 +78,7 @@ class World {
   std::vector<Group> shops_;               // by country
   std::vector<Group> online_by_category_;  // by category
   Group online_;
-  Group complicit_;
+  std::vector<uint32_t> complicit_;
 };
 
 }  // namespace lockstep::fraud

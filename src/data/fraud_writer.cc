@@ -17,12 +17,7 @@ class CsvWriter : public FraudWriter {
     for (size_t i = 0; i < kFraudColumns; ++i)
       out.append(fraud_columns()[i].name).append(i + 1 < kFraudColumns ? "," : "\n");
   }
-  void add(const FraudRow& row, std::string& out) override {
-    for (size_t i = 0; i < kFraudColumns; ++i) {
-      out += row.text(i);
-      out += i + 1 < kFraudColumns ? ',' : '\n';
-    }
-  }
+  void add(const FraudRow& row, std::string& out) override { out += row.line(); }
 };
 
 class JsonlWriter : public FraudWriter {

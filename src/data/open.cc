@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "data/corpus.h"
+#include "data/fraud_row.h"
 #include "data/fraud_shards.h"
 #include "data/image_data.h"
 #include "data/pattern_images.h"
@@ -97,6 +98,20 @@ Data open_images(const DataOptions& options) {
   return data;
 }
 
+// A card's number says nothing about its next thief, and invites learning the training set by heart.
+constexpr std::string_view kCard = "card";
+// What a look at the transactions finds, too, unless they are so few that merchants hardly repeat, or so many
+// that times do.
+constexpr int64_t kFewestKnown = 10000;
+constexpr int64_t kMostKnown = 2000000;
+
+void name_fraud_roles(CsvOptions& csv) {
+  for (const FraudColumn& column : fraud_columns()) {
+    if (column.name == csv.label || column.name == "time" || column.name == kCard) continue;
+    (column.field == FraudField::kText ? csv.categorical : csv.numeric).emplace_back(column.name);
+  }
+}
+
 // Both parts come from one generated history, so that the held-out transactions follow the training ones in
 // time.
 Data open_fraud(const DataOptions& options) {
@@ -110,11 +125,12 @@ Data open_fraud(const DataOptions& options) {
   fraud.eval_rows = eval;
   fraud.seed = options.seed;
   fraud.shards = 1;
+  fraud.makes_eval = options.evaluates;
   TableOptions table;
   table.csv.label = "is_fraud";
   table.csv.buckets = options.csv.buckets;
-  // A card's number says nothing about its next thief, and invites learning the training set by heart.
-  table.csv.ignore = {"card"};
+  table.csv.ignore = {std::string(kCard)};
+  if (train >= kFewestKnown && fraud.rows <= kMostKnown) name_fraud_roles(table.csv);
   table.threads = options.threads;
   table.budget = options.budget;
   const FraudShards shards = make_fraud(fraud);
@@ -126,8 +142,10 @@ Data open_fraud(const DataOptions& options) {
     };
   };
   const Table fitted = open_table(table, opener(shards.train));
+  Data data{fitted.source, nullptr, fitted.encoding->fitted()};
   table.budget = options.eval_budget;
-  return {fitted.source, open_table(table, fitted, opener(shards.eval)).source, fitted.encoding->fitted()};
+  if (options.evaluates) data.eval = open_table(table, fitted, opener(shards.eval)).source;
+  return data;
 }
 
 // Generated series have no end: the held-out records are those after the training ones.
@@ -177,7 +195,9 @@ Data open_whole(const DataOptions& options) {
 Data open_data(const DataOptions& options) {
   Data data = open_whole(options);
   const int64_t size = data.train->size();
-  const int64_t held = data.eval ? 0 : held_out(size, options.hold_out);
+  // Transactions are held out when they are made.
+  const bool split = data.eval || options.format == DataOptions::Format::kFraud;
+  const int64_t held = split ? 0 : held_out(size, options.hold_out);
   if (held == 0) return data;
   data.eval = std::make_shared<SliceSource>(data.train, size - held, held);
   data.train = std::make_shared<SliceSource>(data.train, 0, size - held);

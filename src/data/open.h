@@ -37,9 +37,10 @@ struct DataOptions {
   Format format = Format::kTable;
   std::string table = "csv";  // which one, as data/format/format.h names it
   PartOptions train;
-  PartOptions eval;     // empty: none, or what is held out of train
-  double hold_out = 0;  // the last share of the training records, when eval is empty
-  uint64_t seed = 0;    // of generated data
+  PartOptions eval;       // empty: none, or what is held out of train
+  double hold_out = 0;    // the last share of the training records, when eval is empty
+  bool evaluates = true;  // false: generated transactions to evaluate on are not made
+  uint64_t seed = 0;      // of generated data
 
   BadRecords bad = BadRecords::kStop;  // of files, less text
   double most_bad = 0;                 // share of the records that may be left out

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "base/test_folder.h"
+#include "data/fraud_writer.h"
+#include "data/table.h"
 
 namespace lockstep {
 namespace {
@@ -47,6 +49,57 @@ TEST(OpenData, HoldsOutTheLastRecords) {
     EXPECT_EQ(data.train->size(), 810);
     EXPECT_EQ(data.eval->size(), 90);
   }
+}
+
+// The first transactions of a longer history, as a table whose roles are found by looking at them.
+Table looked_at(uint64_t seed, int64_t history, int64_t rows) {
+  fraud::Generator generator(seed, history);
+  const auto writer = make_fraud_writer("csv");
+  std::string text;
+  writer->begin(text);
+  FraudRow row;
+  for (int64_t i = 0; i < rows; ++i) {
+    row.set(generator.world(), generator.next());
+    writer->add(row, text);
+  }
+  TableOptions options;
+  options.csv.label = "is_fraud";
+  options.csv.ignore = {"card"};
+  return open_table(options, [&] {
+    Shards shards;
+    shards.push_back(open_text("train-00000-of-00001.csv", std::make_shared<const std::string>(text)));
+    return shards;
+  });
+}
+
+TEST(OpenData, GeneratedTransactionsHaveTheRolesThatALookFinds) {
+  for (const uint64_t seed : {1u, 7u, 30u}) {
+    DataOptions options;
+    options.format = Format::kFraud;
+    options.seed = seed;
+    options.train.samples = 10000;
+    options.eval.samples = 1000;
+    const Data data = open_data(options);
+    const Table fewest = looked_at(seed, 11000, 10000);
+    EXPECT_EQ(data.encoding, fewest.constants());
+    EXPECT_EQ(data.train->fingerprint(), fewest.source->fingerprint());
+    const Table most = looked_at(seed, 2000000, 10000);
+    EXPECT_EQ(most.encoding->encoding().categorical, fewest.encoding->encoding().categorical);
+    EXPECT_EQ(most.columns.size(), fewest.columns.size());
+  }
+}
+
+TEST(OpenData, WhoDoesNotEvaluateTrainsOnTheSameTransactions) {
+  DataOptions options = generated(Format::kFraud);
+  const Data whole = open_data(options);
+  options.evaluates = false;
+  const Data train = open_data(options);
+  EXPECT_EQ(train.eval, nullptr);
+  EXPECT_EQ(train.train->fingerprint(), whole.train->fingerprint());
+  EXPECT_EQ(train.encoding, whole.encoding);
+  options.eval.samples = 0;
+  options.hold_out = 0.1;
+  EXPECT_EQ(open_data(options).train->size(), 810);
 }
 
 TEST(OpenData, WithoutEvalThereIsNone) {

@@ -135,21 +135,26 @@ std::vector<ColumnLook> looks_of_shard(const TableOptions& options, const ShardS
 }
 
 // The roles of the columns, by the names and the first records of the first shard, and by what transforms
-// make.
+// make. Where roles are named, the names are enough.
 CsvEncoding roles_of(const TableOptions& options, const Transforms& transforms, Shards shards, bool kept) {
   if (shards.empty()) throw UserError("no data files are given");
   shards.resize(1);
   const std::string name = shards[0]->name();
-  const ShardSet first(make_format(options.format, format_options(options, {})), std::move(shards),
-                       {.index_folder = options.index_folder, .most_bad = 1, .progress = options.progress});
+  auto format = make_format(options.format, format_options(options, {}));
+  const std::vector<BlockField> fields = format->fields(*shards[0]);
   std::vector<std::string> header;
   // A role is that of one value in a record.
-  for (const BlockField& field : first.fields())
+  for (const BlockField& field : fields)
     if (field.width == 1) header.push_back(field.name);
-  const std::vector<ColumnLook> looks = looks_of_shard(options, first, header.size(), kept);
+  std::vector<ColumnLook> looks;
+  if (!options.csv.names_roles()) {
+    const ShardSet first(std::move(format), std::move(shards),
+                         {.index_folder = options.index_folder, .most_bad = 1, .progress = options.progress});
+    looks = looks_of_shard(options, first, header.size(), kept);
+  }
   std::vector<std::string> names;
   for (const TransformOptions& transform : options.transforms) names.push_back(transform.name);
-  const std::vector<BlockField> made = made_columns(transforms, names, first.fields());
+  const std::vector<BlockField> made = made_columns(transforms, names, fields);
   CsvEncoding encoding = resolve_roles(options.csv, name, header, looks, made);
   check_made_are_used(options, header, made, transforms, encoding);
   return encoding;

@@ -73,7 +73,7 @@ void check_weights(const JobSpec& spec) {
 void check_split(const JobSpec& spec) {
   if (spec.data.split.column.empty()) return;
   const char* other = spec.data.hold_out > 0             ? "data.hold_out"
-                      : evaluates_apart(spec)            ? "data.eval"
+                      : !spec.data.eval.files.empty()    ? "data.eval"
                       : !spec.data.train.weights.empty() ? "data.train.weights"
                                                          : nullptr;
   if (other != nullptr)
@@ -171,7 +171,9 @@ CsvOptions csv_options(const JobSpec& spec) {
 
 }  // namespace
 
-bool evaluates_apart(const JobSpec& spec) { return !spec.data.eval.files.empty(); }
+bool evaluates_apart(const JobSpec& spec) {
+  return !spec.data.eval.files.empty() || format_of(spec) == DataOptions::Format::kFraud;
+}
 
 Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& progress) {
   DataOptions options;
@@ -196,7 +198,8 @@ Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& pro
   options.separate = spec.data.documents == DocumentUse::kSeparate;
   set_images(spec, options);
   options.threads = static_cast<int>(job_threads(spec));
-  if (!evaluates && evaluates_apart(spec)) {
+  options.evaluates = evaluates;
+  if (!evaluates && !options.eval.files.empty()) {
     options.eval = {};
     options.hold_out = 0;
   }

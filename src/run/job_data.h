@@ -8,9 +8,10 @@
 
 namespace lockstep {
 
-// Whether the records to evaluate on lie in files of their own. What is generated belongs together.
+// Whether there are records to evaluate on that only who evaluates opens: those in files of their own, and
+// generated transactions.
 bool evaluates_apart(const JobSpec& spec);
-// Reads or generates the records. Files with records to evaluate on are passed over by who does not evaluate.
+// Reads or generates the records. What lies apart to evaluate on is passed over by who does not evaluate.
 // Throws UserError that names file and line.
 Data open_job_data(const JobSpec& spec, bool evaluates = true, const IndexProgress& progress = {});
 // The order in which a job reads its training records.
