@@ -1,6 +1,14 @@
 #include "run/run_state.h"
 
 namespace lockstep {
+namespace {
+
+// Not get(): that would take any other number too, and one that is no int64 at that.
+int64_t whole(const nlohmann::json& json, const char* name) {
+  return json.at(name).get_ref<const int64_t&>();
+}
+
+}  // namespace
 
 nlohmann::json to_json(const RunState& state, int64_t steps_applied) {
   return {{"step", state.step},        {"steps_applied", steps_applied},
@@ -10,14 +18,14 @@ nlohmann::json to_json(const RunState& state, int64_t steps_applied) {
 }
 
 RunState run_state_of(const nlohmann::json& json) {
-  return {.step = json.at("step").get<int64_t>(),
-          .skipped = json.at("skipped").get<int64_t>(),
-          .restarts = json.at("restarts").get<int64_t>(),
+  return {.step = whole(json, "step"),
+          .skipped = whole(json, "skipped"),
+          .restarts = whole(json, "restarts"),
           .loss = json.at("loss").get<double>(),
           .guard = json.at("guard"),
           .held_out = json.at("held_out")};
 }
 
-int64_t steps_applied_of(const nlohmann::json& json) { return json.at("steps_applied").get<int64_t>(); }
+int64_t steps_applied_of(const nlohmann::json& json) { return whole(json, "steps_applied"); }
 
 }  // namespace lockstep

@@ -30,7 +30,7 @@ nlohmann::json EarlyStop::state() const {
 void EarlyStop::restore(const nlohmann::json& state) {
   const nlohmann::json& best = state.at("best");
   best_ = best.is_null() ? std::nullopt : std::optional(best.get<double>());
-  without_progress_ = state.at("without_progress").get<int64_t>();
+  without_progress_ = state.at("without_progress").get_ref<const int64_t&>();
 }
 
 }  // namespace lockstep

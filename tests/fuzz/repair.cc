@@ -77,6 +77,16 @@ std::string repaired_shard_index(std::string_view bytes) {
   return std::string(kMagic) + sha256(body) + std::string(body);
 }
 
+std::string repaired_access_points(std::string_view bytes) {
+  constexpr size_t kPlace = 8, kDigest = 64;
+  if (bytes.size() < kPlace + kDigest) return std::string(bytes);
+  const size_t end = bytes.size() - kPlace - kDigest;
+  uint64_t place = 0;
+  std::memcpy(&place, bytes.data() + end, kPlace);
+  if (place > end) return std::string(bytes);
+  return std::string(bytes.substr(0, end + kPlace)) + sha256(bytes.substr(place, end - place));
+}
+
 // Members are taken to begin where the sizes before them say; a wrong size makes data look like a header, and
 // that too is repaired.
 std::string repaired_tar(std::string_view bytes) {

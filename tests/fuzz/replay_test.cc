@@ -6,17 +6,21 @@
 #include <sstream>
 
 #include "fuzz/block_file.h"
+#include "fuzz/checkpoint.h"
 #include "fuzz/csv.h"
+#include "fuzz/field.h"
 #include "fuzz/filter.h"
 #include "fuzz/graph_text.h"
 #include "fuzz/image.h"
 #include "fuzz/job.h"
 #include "fuzz/launch_environment.h"
+#include "fuzz/notice.h"
 #include "fuzz/parquet.h"
 #include "fuzz/record_formats.h"
 #include "fuzz/run_files.h"
 #include "fuzz/safetensors.h"
 #include "fuzz/shard_index.h"
+#include "fuzz/sidecar.h"
 #include "fuzz/store_message.h"
 #include "fuzz/tar.h"
 #include "fuzz/tokens.h"
@@ -49,6 +53,8 @@ TEST(FuzzCorpus, EveryFileIsDecompressedOrAUserError) { replay("compressed", che
 TEST(FuzzCorpus, EveryFileIsBlocksOrAUserError) { replay("block_file", check_block_file); }
 TEST(FuzzCorpus, EveryFileIsParquetOrAUserError) { replay("parquet", check_parquet); }
 TEST(FuzzCorpus, EveryFileIsAnIndexOrAUserError) { replay("shard_index", check_shard_index); }
+TEST(FuzzCorpus, EveryFileBesideTheDataIsTakenOrRefused) { replay("sidecar", check_sidecar); }
+TEST(FuzzCorpus, EveryTextIsAFieldOrRefused) { replay("field", check_field); }
 TEST(FuzzCorpus, EveryTextIsAFilterOrAUserError) { replay("filter", check_filter); }
 TEST(FuzzCorpus, EveryTextIsAGraphOrAUserError) { replay("graph_text", check_graph_text); }
 TEST(FuzzCorpus, EveryTextIsAJobOrAUserError) { replay("job", check_job); }
@@ -58,6 +64,9 @@ TEST(FuzzCorpus, EveryEnvironmentIsAPlacementOrAUserError) {
   replay("launch_environment", check_launch_environment);
 }
 TEST(FuzzCorpus, EveryFileIsTensorsOrAUserError) { replay("safetensors", check_safetensors); }
+TEST(FuzzCorpus, EveryTextIsAManifestOrAUserError) { replay("checkpoint", check_manifest); }
+TEST(FuzzCorpus, EveryTextIsASavedStateOrAUserError) { replay("checkpoint", check_saved_state); }
+TEST(FuzzCorpus, EveryByteIsANoticeOrRefused) { replay("notice", check_notice); }
 TEST(FuzzCorpus, EveryByteIsACorpusOfTokensOrAUserError) { replay("tokens", check_tokens); }
 TEST(FuzzCorpus, EveryByteIsATarShardOrAUserError) { replay("tar", check_tar); }
 TEST(FuzzCorpus, EveryByteIsAnImageOrRefused) { replay("image", check_image); }

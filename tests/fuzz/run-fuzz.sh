@@ -19,18 +19,23 @@ fixed_addresses=(setarch "$(uname -m)" -R)
 # records of each kind: longer ones only make every run slower.
 readonly TARGETS='
 block_file 4096
+checkpoint 2048
 compressed 2048
 csv 2048
 example 1024
+field 64
+filter 512
 graph_text 4096
 image 4096
 job 4096
 jsonl 4096
 launch_environment 1024
+notice 1024
 parquet 6144
 run_files 4096 metrics summary
 safetensors 2048
 shard_index 1024
+sidecar 1024
 store_message 2048
 tar 8192
 tfrecord 2048

@@ -41,6 +41,13 @@ std::optional<Notice> parse_notice(std::span<const std::byte> bytes) {
   if (bytes.size() < offsetof(Notice, text) || bytes.size() > sizeof notice) return {};
   std::memcpy(static_cast<void*>(&notice), bytes.data(), bytes.size());
   if (notice.kind > NoticeKind::kHeard || notice.bytes().size() != bytes.size()) return {};
+  // Numbers that no rank sends would overflow where they are used.
+  constexpr int64_t kMost = int64_t{1} << 56;
+  const auto outside = [](int64_t value) { return value < 0 || value > kMost; };
+  const int64_t count = notice.call.count, element = notice.call.element;
+  if (notice.state > LedgerState::kFailed || outside(count) || outside(element) ||
+      (count > 0 && element > kMost / count) || outside(notice.age_ns))
+    return {};
   return notice;
 }
 

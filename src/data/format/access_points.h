@@ -7,7 +7,9 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/format/byte_source.h"
@@ -38,6 +40,10 @@ class AccessPoints {
 // From a sidecar, or found and then kept there. Throws UserError with the offset in the file for what is
 // damaged or cut.
 AccessPoints access_points(const ByteSource& file, Compression compression, const std::string& folder);
+
+// What a sidecar holds, which begins with `valid`; nothing where it is not one for a file of that size.
+std::optional<AccessPoints> read_access_points(std::unique_ptr<ByteSource> sidecar, std::string_view valid,
+                                               int64_t file_bytes);
 
 // How they are found: appends to `windows` what points refer to.
 AccessPoints find_gzip_points(const ByteSource& file, std::string& windows);

@@ -37,6 +37,12 @@ std::vector<double> even_boundaries(const QuantileSketch& sketch, int64_t bucket
   return boundaries;
 }
 
+bool ascending(const std::vector<double>& boundaries) {
+  for (size_t i = 1; i < boundaries.size(); ++i)
+    if (!(boundaries[i - 1] < boundaries[i])) return false;
+  return true;
+}
+
 class Bucketise : public ColumnTransform {
  public:
   explicit Bucketise(const TransformOptions& options) : Bucketise(TransformSettings(options)) {}
@@ -59,7 +65,13 @@ class Bucketise : public ColumnTransform {
   std::string fitted() const override {
     return quantiles_ == 0 ? std::string() : fitted_lines(from(), boundaries_);
   }
-  void set_fitted(std::string_view text) override { boundaries_ = read_fitted_lines(text, from(), -1); }
+  void set_fitted(std::string_view text) override {
+    FittedNumbers read = read_fitted_lines(text, from(), -1);
+    for (const std::vector<double>& boundaries : read)
+      if (static_cast<int64_t>(boundaries.size()) >= quantiles_ || !ascending(boundaries))
+        throw UserError("the boundaries are not those of {} buckets", quantiles_);
+    boundaries_ = std::move(read);
+  }
 
  protected:
   BlockField made(size_t, const BlockField&) const override {

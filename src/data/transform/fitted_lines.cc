@@ -1,6 +1,7 @@
 #include "data/transform/fitted_lines.h"
 
 #include <charconv>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -28,11 +29,12 @@ FittedNumbers read_fitted_lines(std::string_view text, const std::vector<std::st
       double value = 0;
       const auto [end, failure] =
           std::from_chars(values.data() + 1, values.data() + values.size(), value);  // behind a space
-      if (failure != std::errc()) break;
+      if (failure != std::errc() || !std::isfinite(value)) break;
       numbers.back().push_back(value);
       values.remove_prefix(static_cast<size_t>(end - values.data()));
     }
-    if (count >= 0 && static_cast<int64_t>(numbers.back().size()) != count) break;
+    if (count >= 0 && static_cast<int64_t>(numbers.back().size()) != count)
+      throw UserError("column '{}' has {} constants, not {}", column, numbers.back().size(), count);
   }
   // Printed again it must be the same: then nothing was passed over.
   if (numbers.size() != columns.size() || fitted_lines(columns, numbers) != text)

@@ -10,7 +10,7 @@ using FittedNumbers = std::vector<std::vector<double>>;  // by column
 
 // Empty where nothing is fitted yet.
 std::string fitted_lines(const std::vector<std::string>& columns, const FittedNumbers& numbers);
-// Throws UserError unless the text is that of these columns, each with `count` numbers (-1: any).
+// Throws UserError unless the text is that of these columns, each with `count` finite numbers (-1: any).
 FittedNumbers read_fitted_lines(std::string_view text, const std::vector<std::string>& columns,
                                 int64_t count);
 

@@ -128,8 +128,11 @@ class Vocabulary : public ColumnTransform {
       while (static_cast<double>(words.back().size()) < count && !rest.empty())
         words.back().push_back(unescaped(line()));
     }
+    const bool fit = std::all_of(words.begin(), words.end(), [&](const Words& of_column) {
+      return static_cast<int64_t>(of_column.size()) <= size_;
+    });
     set(std::move(words));
-    if (fitted() == text) return;
+    if (fit && fitted() == text) return;
     set(before);
     throw UserError("the vocabulary is not that of these columns");
   }

@@ -8,6 +8,17 @@
 
 namespace lockstep {
 
+SavedState parse_saved_state(std::string_view text, const std::string& path) {
+  try {
+    nlohmann::json json = nlohmann::json::parse(text);
+    return {identity_from_json(json.at("identity")), std::move(json.at("state"))};
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError("{}: {}", path, error.what());
+  } catch (const UserError& error) {
+    throw UserError("{}: {}", path, error.what());
+  }
+}
+
 CheckpointReader::CheckpointReader(std::string path)
     : path_(std::move(path)), manifest_(read_manifest(path_)) {
   for (const FileRecord& file : manifest_.files) verify_file(path_, file);
@@ -20,13 +31,7 @@ void CheckpointReader::read_state() {
   const std::string path = path_ + "/" + kStateFile;
   if (std::ranges::find(manifest_.files, kStateFile, &FileRecord::name) == manifest_.files.end())
     throw UserError("{} is not named in {}", path, kManifestFile);
-  try {
-    nlohmann::json json = nlohmann::json::parse(read_file(path));
-    identity_ = identity_from_json(json.at("identity"));
-    state_ = std::move(json.at("state"));
-  } catch (const nlohmann::json::exception& error) {
-    throw UserError("{}: {}", path, error.what());
-  }
+  saved_ = parse_saved_state(read_file(path), path);
 }
 
 const SafetensorsReader& CheckpointReader::tensors(const std::string& file) const {

@@ -6,12 +6,21 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "train/checkpoint/identity.h"
 #include "train/checkpoint/manifest.h"
 #include "train/checkpoint/safetensors_reader.h"
 
 namespace lockstep {
+
+// What state.json holds.
+struct SavedState {  // NOLINT(bugprone-exception-escape): the JSON library asserts in a move that is noexcept
+  Identity identity;
+  nlohmann::json state;
+};
+// Throws UserError that begins with `path` for any other text.
+SavedState parse_saved_state(std::string_view text, const std::string& path);
 
 class CheckpointReader {
  public:
@@ -20,8 +29,8 @@ class CheckpointReader {
 
   const std::string& path() const { return path_; }
   int64_t step() const { return manifest_.step; }
-  const Identity& identity() const { return identity_; }
-  const nlohmann::json& state() const { return state_; }
+  const Identity& identity() const { return saved_.identity; }
+  const nlohmann::json& state() const { return saved_.state; }
   // One of its safetensors files: kModelFile, kOptimizerFile.
   bool has_tensors(const std::string& file) const { return tensors_.contains(file); }
   const SafetensorsReader& tensors(const std::string& file) const;
@@ -31,8 +40,7 @@ class CheckpointReader {
 
   std::string path_;
   Manifest manifest_;
-  Identity identity_;
-  nlohmann::json state_;
+  SavedState saved_;
   std::map<std::string, SafetensorsReader> tensors_;
 };
 

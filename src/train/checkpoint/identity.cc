@@ -57,8 +57,11 @@ nlohmann::json to_json(const Identity& identity) {
 
 Identity identity_from_json(const nlohmann::json& list) {
   Identity identity;
-  for (const nlohmann::json& field : list)
-    identity.add(field.at(0).get<std::string>(), std::string_view(field.at(1).get_ref<const std::string&>()));
+  for (const nlohmann::json& field : list) {
+    const auto& name = field.at(0).get_ref<const std::string&>();
+    if (find(identity, name) != nullptr) throw UserError("{} is there twice", name);
+    identity.add(name, std::string_view(field.at(1).get_ref<const std::string&>()));
+  }
   return identity;
 }
 

@@ -43,7 +43,7 @@ std::string diff(const Identity& checkpoint, const Identity& job);
 
 // A list of [name, value], in order.
 nlohmann::json to_json(const Identity& identity);
-// Throws an exception of the JSON library where the list is not one.
+// Throws an exception of the JSON library where the list is not one, UserError where it has a name twice.
 Identity identity_from_json(const nlohmann::json& list);
 
 }  // namespace lockstep

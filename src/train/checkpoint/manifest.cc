@@ -29,9 +29,12 @@ Json to_json(const FileRecord& file) {
   return entry;
 }
 
+// Not get(): that would take any other number too, and one that is no int64 at that.
+int64_t whole(const Json& number) { return number.get_ref<const int64_t&>(); }
+
 FileRecord file_from_json(const Json& entry) {
   FileRecord file{entry.at("name").get<std::string>(),
-                  entry.at("bytes").get<int64_t>(),
+                  whole(entry.at("bytes")),
                   entry.at("sha256").get<std::string>(),
                   {}};
   // A manifest that somebody wrote by hand must not lead out of its folder.
@@ -39,8 +42,9 @@ FileRecord file_from_json(const Json& entry) {
     throw UserError("{} is no name of a file in a checkpoint", file.name);
   if (!entry.contains("tensors")) return file;
   for (const Json& tensor : entry.at("tensors")) {
-    TensorRecord record{tensor.at("name").get<std::string>(), tensor.at("begin").get<int64_t>(),
-                        tensor.at("end").get<int64_t>(),
+    TensorRecord record{tensor.at("name").get<std::string>(), whole(tensor.at("begin")),
+                        whole(tensor.at("end")),
+
                         std::stoull(tensor.at("checksum").get<std::string>(), nullptr, 16)};
     if (record.begin < 0 || record.end < record.begin || record.end > file.bytes)
       throw UserError("tensor {} does not lie inside of {}", record.name, file.name);
@@ -51,11 +55,15 @@ FileRecord file_from_json(const Json& entry) {
 
 }  // namespace
 
-void write_manifest(const std::string& folder, int64_t step, const std::vector<FileRecord>& files) {
+std::string manifest_text(int64_t step, const std::vector<FileRecord>& files) {
   Json manifest = {
       {"format", "lockstep checkpoint"}, {"version", kVersion}, {"step", step}, {"files", Json::array()}};
   for (const FileRecord& file : files) manifest["files"].push_back(to_json(file));
-  const std::string text = manifest.dump(1) + "\n";
+  return manifest.dump(1) + "\n";
+}
+
+void write_manifest(const std::string& folder, int64_t step, const std::vector<FileRecord>& files) {
+  const std::string text = manifest_text(step, files);
   DurableFile json(folder + "/" + kManifestFile);
   json.write(text);
   json.finish();
@@ -71,12 +79,16 @@ Manifest read_manifest(const std::string& folder) {
     throw UserError(
         "{}: {} does not have the hash that {} gives; one of the two was changed after it was written",
         folder, kManifestFile, kManifestHashFile);
+  return parse_manifest(text, path);
+}
+
+Manifest parse_manifest(std::string_view text, const std::string& path) {
   try {
     const Json json = Json::parse(text);
-    if (json.at("version").get<int>() != kVersion)
-      throw UserError("version {} is not {}, the one this program reads", json.at("version").get<int>(),
+    if (whole(json.at("version")) != kVersion)
+      throw UserError("version {} is not {}, the one this program reads", whole(json.at("version")),
                       kVersion);
-    Manifest manifest{json.at("step").get<int64_t>(), {}};
+    Manifest manifest{whole(json.at("step")), {}};
     for (const Json& file : json.at("files")) manifest.files.push_back(file_from_json(file));
     return manifest;
   } catch (const std::exception& error) {

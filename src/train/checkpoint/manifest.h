@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -37,6 +38,10 @@ struct Manifest {
 
 // Reads it and checks its own hash; throws UserError that names the file at fault.
 Manifest read_manifest(const std::string& folder);
+
+// As manifest.json has it, and back. Throws UserError that begins with `path` for any other text.
+std::string manifest_text(int64_t step, const std::vector<FileRecord>& files);
+Manifest parse_manifest(std::string_view text, const std::string& path);
 
 // Reads the whole file and compares; throws UserError that names the file, and the tensor or the header where
 // the difference lies.

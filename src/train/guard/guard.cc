@@ -146,8 +146,8 @@ nlohmann::json Guard::state() const {
 
 void Guard::restore(const nlohmann::json& state) {
   try {
-    skips_ = state.at("skips").get<int64_t>();
-    rewinds_ = state.at("rewinds").get<int64_t>();
+    skips_ = state.at("skips").get_ref<const int64_t&>();
+    rewinds_ = state.at("rewinds").get_ref<const int64_t&>();
     lr_factor_ = state.at("lr_factor").get<double>();
     after_rewind(state);
   } catch (const nlohmann::json::exception& error) {
