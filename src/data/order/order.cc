@@ -1,6 +1,7 @@
 #include "data/order/order.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "base/error.h"
@@ -13,6 +14,10 @@ constexpr uint64_t kBlocks = 0x1;
 constexpr uint64_t kRest = 0x2;
 constexpr uint64_t kRounds = 0x3;
 constexpr uint64_t kInBlock = 0x4;
+
+// Blocks of up to so many bits take an affine map: a Feistel network over few bits goes through itself many
+// times.
+constexpr int kAffineBits = 5;
 
 // The round of a lane that begins at its at-th record.
 uint64_t round_tweak(uint64_t lane, uint64_t at) {
@@ -60,6 +65,26 @@ int64_t EpochOrder::operator()(int64_t index) const {
   return static_cast<int64_t>(i < laned_ ? laned_record(i) : rest_record(i - laned_));
 }
 
+void EpochOrder::replace(std::span<int64_t> indices) const {
+  std::array<uint64_t, Feistel::kMost> some;
+  for (size_t at = 0; at < indices.size();) {
+    size_t count = 0;
+    if (shuffle_ == Shuffle::kBlock)
+      while (count < some.size() && at + count < indices.size() &&
+             static_cast<uint64_t>(indices[at + count]) < laned_) {
+        some[count] = static_cast<uint64_t>(indices[at + count]);
+        ++count;
+      }
+    if (count == 0) {
+      indices[at] = (*this)(indices[at]);
+      ++at;
+      continue;
+    }
+    replace_laned(std::span(some).first(count));
+    for (size_t i = 0; i < count; ++i) indices[at++] = static_cast<int64_t>(some[i]);
+  }
+}
+
 // Windows are cut at multiples of the window's size, in each lane shifted by another part of it. Too few
 // blocks at either end belong to the neighbouring window.
 EpochOrder::Window EpochOrder::window_of(uint64_t lane, uint64_t row) const {
@@ -87,14 +112,49 @@ uint64_t EpochOrder::laned_record(uint64_t index) const {
   return (block << block_bits_) + in_block(block, round);
 }
 
-// Small blocks take an affine map: a Feistel network over few bits goes through itself many times.
+// As laned_record, step by step for all of them.
+void EpochOrder::replace_laned(std::span<uint64_t> indices) const {
+  std::array<uint64_t, Feistel::kMost> lanes, begins, sizes, rounds, tweaks;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    lanes[i] = indices[i] & ((uint64_t{1} << lane_bits_) - 1);
+    const uint64_t at = indices[i] >> lane_bits_;
+    const Window window = window_of(lanes[i], at >> block_bits_);
+    begins[i] = window.begin;
+    sizes[i] = window.blocks;
+    const uint64_t in_window = at - (window.begin << block_bits_);
+    rounds[i] = in_window / window.blocks;
+    indices[i] = in_window % window.blocks;
+    tweaks[i] = round_tweak(lanes[i], at - indices[i]);
+  }
+  const auto tweak_of = [&](size_t i) { return tweaks[i]; };
+  keys_.replace(
+      indices, [&](size_t i) { return sizes[i]; }, tweak_of);
+  for (size_t i = 0; i < indices.size(); ++i)
+    indices[i] = lanes[i] + ((begins[i] + indices[i]) << lane_bits_);
+  keys_.replace(
+      indices, [&](size_t) { return blocks_; }, [](size_t) { return kBlocks; });
+  for (size_t i = 0; i < indices.size(); ++i) {
+    tweaks[i] = block_tweak(indices[i]);
+    indices[i] <<= block_bits_;
+  }
+  if (block_bits_ > kAffineBits)
+    keys_.replace(
+        std::span(rounds).first(indices.size()), [&](size_t) { return uint64_t{1} << block_bits_; },
+        tweak_of);
+  else
+    for (size_t i = 0; i < indices.size(); ++i) rounds[i] = in_small_block(tweaks[i], rounds[i]);
+  for (size_t i = 0; i < indices.size(); ++i) indices[i] += rounds[i];
+}
+
 uint64_t EpochOrder::in_block(uint64_t block, uint64_t round) const {
-  constexpr int kAffineBits = 5;
   const uint64_t tweak = block_tweak(block);
-  const uint64_t size = uint64_t{1} << block_bits_;
-  if (block_bits_ > kAffineBits) return keys_(round, size, tweak);
+  if (block_bits_ > kAffineBits) return keys_(round, uint64_t{1} << block_bits_, tweak);
+  return in_small_block(tweak, round);
+}
+
+uint64_t EpochOrder::in_small_block(uint64_t tweak, uint64_t round) const {
   const uint64_t key = mix64(tweak ^ keys_.first_key());
-  return (round * (key >> 32 | 1) + key) & (size - 1);
+  return (round * (key >> 32 | 1) + key) & ((uint64_t{1} << block_bits_) - 1);
 }
 
 uint64_t EpochOrder::rest_record(uint64_t index) const {
@@ -127,11 +187,12 @@ void Order::records(int64_t first, std::span<int64_t> out, int64_t stride) const
   while (done < out.size()) {
     const int64_t epoch = epoch_of(first + static_cast<int64_t>(done) * stride);
     const EpochOrder order(seed_, epoch, shape_, shuffle_);
+    const size_t begin = done;
     for (; done < out.size(); ++done) {
-      const int64_t index = first + static_cast<int64_t>(done) * stride - epoch * shape_.records;
-      if (index >= shape_.records) break;
-      out[done] = order(index);
+      out[done] = first + static_cast<int64_t>(done) * stride - epoch * shape_.records;
+      if (out[done] >= shape_.records) break;
     }
+    order.replace(out.subspan(begin, done - begin));
   }
 }
 
@@ -139,8 +200,11 @@ void Order::records_at(std::span<int64_t> positions) const {
   for (size_t at = 0; at < positions.size();) {
     const int64_t epoch = epoch_of(positions[at]);
     const EpochOrder order(seed_, epoch, shape_, shuffle_);
-    for (; at < positions.size() && epoch_of(positions[at]) == epoch; ++at)
-      positions[at] = order(positions[at] - epoch * shape_.records);
+    const int64_t start = epoch * shape_.records;
+    const size_t begin = at;
+    for (; at < positions.size() && positions[at] >= start && positions[at] - start < shape_.records; ++at)
+      positions[at] -= start;
+    order.replace(positions.subspan(begin, at - begin));
   }
 }
 

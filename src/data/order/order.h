@@ -46,6 +46,8 @@ class EpochOrder {
   EpochOrder(uint64_t seed, int64_t epoch, const OrderShape& shape, Shuffle shuffle);
 
   int64_t operator()(int64_t index) const;
+  // Replaces indices by their records: less work than one by one.
+  void replace(std::span<int64_t> indices) const;
 
  private:
   struct Window {
@@ -54,8 +56,10 @@ class EpochOrder {
   // The window of a lane that holds its row-th block.
   Window window_of(uint64_t lane, uint64_t row) const;
   uint64_t laned_record(uint64_t index) const;
+  void replace_laned(std::span<uint64_t> indices) const;
   // Which record of a block is the round-th that is read of it.
   uint64_t in_block(uint64_t block, uint64_t round) const;
+  uint64_t in_small_block(uint64_t tweak, uint64_t round) const;
   uint64_t rest_record(uint64_t index) const;
 
   Shuffle shuffle_;

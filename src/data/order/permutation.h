@@ -10,6 +10,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace lockstep {
 
@@ -32,6 +33,29 @@ class Feistel {
     do index = encrypt(index, bits / 2, bits - bits / 2, tweak);
     while (index >= size);
     return index;
+  }
+
+  // The same for many, with index, size and tweak of the i-th given by calls: their multiplications wait for
+  // nothing but each other, so that several are under way at a time. At most kMost at once.
+  static constexpr size_t kMost = 128;
+  template <typename SizeOf, typename TweakOf>
+  void replace(std::span<uint64_t> indices, const SizeOf& size_of, const TweakOf& tweak_of) const {
+    std::array<uint8_t, kMost> outside;  // those that go through the network again
+    size_t left = 0;
+    const auto step = [&](size_t i) {
+      const uint64_t size = size_of(i);
+      const int width = static_cast<int>(std::bit_width(size - 1));
+      const int bits = width < kMinBits ? kMinBits : width;
+      indices[i] = encrypt(indices[i], bits / 2, bits - bits / 2, tweak_of(i));
+      outside[left] = static_cast<uint8_t>(i);
+      left += indices[i] >= size ? 1 : 0;
+    };
+    for (size_t i = 0; i < indices.size(); ++i) step(i);
+    while (left > 0) {
+      const size_t again = left;
+      left = 0;
+      for (size_t i = 0; i < again; ++i) step(outside[i]);
+    }
   }
 
   // For what is mixed by other means than a permutation.

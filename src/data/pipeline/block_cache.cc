@@ -23,7 +23,7 @@ constexpr int64_t kLoads = 8;
 constexpr size_t kMostApart = 1024;
 constexpr int kSpins = 200;
 
-// Every record of a batch takes the lock, for some 100 ns: waiting for it asleep costs ten times as much.
+// The lock is held for some microseconds: waiting for it asleep costs more.
 std::unique_lock<std::mutex> lock_soon(std::mutex& mutex) {
   std::unique_lock lock(mutex, std::try_to_lock);
   for (int i = 0; i < kSpins && !lock.owns_lock(); ++i) {
@@ -111,6 +111,33 @@ BlockCache::Use BlockCache::get(int64_t key, std::span<const uint32_t> records, 
   return use(key, entry, records, waited());
 }
 
+void BlockCache::find(std::span<Wanted> records, Found& found) {
+  if (!kept_.empty()) {
+    for (Wanted& wanted : records)
+      if (const RowBlock* block = kept_[static_cast<size_t>(wanted.key)].load(std::memory_order_acquire))
+        wanted.row = block->row(wanted.record);
+    return;
+  }
+  const std::unique_lock lock = lock_soon(mutex_);
+  Entry* entry = nullptr;
+  int64_t key = -1;
+  for (Wanted& wanted : records) {
+    if (wanted.key != key) {
+      const auto there = entries_.find(key = wanted.key);
+      entry = there != entries_.end() && there->second.block ? &there->second : nullptr;
+      if (entry != nullptr) {
+        ++entry->readers;
+        found.used_.emplace_back(key, entry);
+        recent_.splice(recent_.begin(), recent_, entry->recent);
+      }
+    }
+    if (entry == nullptr || !entry->block->holds(wanted.record)) continue;
+    wanted.row = entry->block->row(wanted.record);
+    ++entry->used;
+    if (sparse_) forget_expected(key, {&wanted.record, 1});
+  }
+}
+
 BlockCache::Use BlockCache::use(int64_t key, Entry& entry, std::span<const uint32_t> records,
                                 int64_t waited) {
   if (!kept_.empty()) return {entry.block.get(), this, key, nullptr, waited};
@@ -154,12 +181,23 @@ bool BlockCache::read_apart(int64_t key, std::span<const uint32_t> records,
 void BlockCache::give_back(int64_t key, Entry& entry) {
   std::unique_ptr<const RowBlock> done;  // its memory is given back without the lock
   const std::unique_lock lock = lock_soon(mutex_);
-  if (--entry.readers > 0) return;
-  if (used_up(key, entry)) {
-    dropped_early_.erase(key);
-    done = drop(key);
-  }
+  done = end_use(key, entry);
   if (waiting_ > 0) changed_.notify_all();
+}
+
+void BlockCache::give_back(Found& found) {
+  if (found.used_.empty()) return;
+  std::vector<std::unique_ptr<const RowBlock>> done;
+  const std::unique_lock lock = lock_soon(mutex_);
+  for (const auto& [key, entry] : found.used_)
+    if (auto block = end_use(key, *entry)) done.push_back(std::move(block));
+  if (waiting_ > 0) changed_.notify_all();
+}
+
+std::unique_ptr<const RowBlock> BlockCache::end_use(int64_t key, Entry& entry) {
+  if (--entry.readers > 0 || !used_up(key, entry)) return nullptr;
+  dropped_early_.erase(key);
+  return drop(key);
 }
 
 bool BlockCache::used_up(int64_t key, const Entry& entry) const {

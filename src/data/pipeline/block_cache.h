@@ -26,6 +26,7 @@
 #include <mutex>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/byte_budget.h"
@@ -74,6 +75,28 @@ class BlockCache {
     int64_t waited_;
   };
 
+  // A record that is wanted, and its row once it was found.
+  struct Wanted {
+    int64_t key;      // of its block
+    uint32_t record;  // in the block
+    uint32_t place;   // the caller's
+    const std::byte* row = nullptr;
+  };
+
+  // Blocks whose rows were found; they stay while this lives.
+  class Found {
+   public:
+    explicit Found(BlockCache& cache) : cache_(cache) {}
+    ~Found() { cache_.give_back(*this); }
+    Found(const Found&) = delete;
+    Found& operator=(const Found&) = delete;
+
+   private:
+    friend class BlockCache;
+    BlockCache& cache_;
+    std::vector<std::pair<int64_t, Entry*>> used_;  // with their keys
+  };
+
   explicit BlockCache(const BlockCacheOptions& options);
   ~BlockCache();
   BlockCache(const BlockCache&) = delete;
@@ -82,6 +105,10 @@ class BlockCache {
   // The block of this key with these records, each of which the caller will use once. `load` runs without the
   // lock; what it throws goes to the caller, and to nobody else: others try themselves.
   Use get(int64_t key, std::span<const uint32_t> records, const Load& load);
+
+  // Finds the rows of those records whose blocks are there, under one lock for all of them. They count as
+  // used, and stay until `found` goes.
+  void find(std::span<Wanted> records, Found& found);
 
   // Whether records of a block should be read without it. They then count as used. `is_little`, asked without
   // the lock and once for a block, says whether they are a small part of it.
@@ -98,6 +125,9 @@ class BlockCache {
  private:
   Use use(int64_t key, Entry& entry, std::span<const uint32_t> records, int64_t waited);
   void give_back(int64_t key, Entry& entry);
+  void give_back(Found& found);
+  // After somebody has finished with a block; gives it where it was let go.
+  std::unique_ptr<const RowBlock> end_use(int64_t key, Entry& entry);
   void forget_expected(int64_t key, std::span<const uint32_t> records);
   // Makes room for a block to be loaded; false: only once others have finished.
   bool make_room();

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "data/pipeline/row_writer.h"
 #include "data/transform/chain.h"
 
 namespace lockstep {
@@ -59,16 +59,8 @@ bool same_columns(const std::vector<BlockField>& fields, const std::vector<Colum
                     });
 }
 
-void clear_row(const Batch& batch, size_t column, std::span<std::byte> row) {
-  const Column& kind = batch.columns()[column];
-  std::fill(row.begin(), row.end(), std::byte{0});
-  // Attention needs one key.
-  if (kind.name == "keys_visible") row[0] = std::byte{1};
-  const bool label = kind.name == "labels" || kind.name == "targets";
-  if (kind.dtype != DType::kI32 || !label) return;
-  for (size_t at = 0; at < row.size(); at += sizeof kIgnoredLabel)
-    std::memcpy(row.data() + at, &kIgnoredLabel, sizeof kIgnoredLabel);
-}
+// Records that are looked for under one lock.
+constexpr size_t kFindAtOnce = 256;
 
 }  // namespace
 
@@ -159,32 +151,30 @@ bool FileSource::is_little(int64_t key, std::span<const uint32_t> in_block) cons
   return bytes * 4 <= shards_->bytes_of(first, std::min(block_, size() - first));
 }
 
-template <typename Visit>
-void FileSource::for_each_block(std::span<const int64_t> records, std::span<const int64_t> epochs,
-                                const Visit& visit) const {
-  struct Row {
-    int64_t key;  // of the block; each epoch has its own where they differ
-    uint32_t row;
-  };
-  thread_local std::vector<Row> rows;
-  thread_local std::vector<uint32_t> in_batch, in_block;
-  rows.clear();
+std::span<BlockCache::Wanted> FileSource::wanted(std::span<const int64_t> records,
+                                                 std::span<const int64_t> epochs) const {
+  thread_local std::vector<BlockCache::Wanted> all;
+  all.clear();
   for (uint32_t r = 0; r < records.size(); ++r) {
     if (records[r] == kNoRecord) continue;
     const int64_t epoch = varies_ && !epochs.empty() ? epochs[r] : 0;
-    rows.push_back({epoch * blocks_ + records[r] / block_, r});
+    const int64_t block = records[r] / block_;
+    all.push_back({epoch * blocks_ + block, static_cast<uint32_t>(records[r] - block * block_), r});
   }
-  std::sort(rows.begin(), rows.end(),
-            [](const Row& a, const Row& b) { return a.key != b.key ? a.key < b.key : a.row < b.row; });
-  for (size_t at = 0; at < rows.size();) {
-    const int64_t key = rows[at].key;
-    in_batch.clear();
+  return all;
+}
+
+template <typename Visit>
+void FileSource::for_each_block(std::span<BlockCache::Wanted> records, const Visit& visit) const {
+  std::sort(records.begin(), records.end(),
+            [](const auto& a, const auto& b) { return a.key != b.key ? a.key < b.key : a.place < b.place; });
+  thread_local std::vector<uint32_t> in_block;
+  for (size_t at = 0; at < records.size();) {
+    const int64_t key = records[at].key;
+    const size_t begin = at;
     in_block.clear();
-    for (; at < rows.size() && rows[at].key == key; ++at) {
-      in_batch.push_back(rows[at].row);
-      in_block.push_back(static_cast<uint32_t>(records[rows[at].row] - key % blocks_ * block_));
-    }
-    visit(key, in_batch, in_block);
+    for (; at < records.size() && records[at].key == key; ++at) in_block.push_back(records[at].record);
+    visit(key, records.subspan(begin, at - begin), in_block);
   }
 }
 
@@ -192,34 +182,36 @@ void FileSource::fill_in_epochs(std::span<const int64_t> records, std::span<cons
                                 Batch& batch) const {
   check_fill(records, batch);
   const auto start = Clock::now();
-  int64_t waited = 0;  // for what is not assembling
-  std::vector<std::byte*> columns;
-  for (size_t c = 0; c < layout_.columns(); ++c) columns.push_back(batch.mutable_data(c));
-  std::vector<std::byte*> of_row(columns.size());
-  const auto row_of = [&](size_t column, uint32_t row) {
-    return std::span(columns[column] + row * layout_.bytes(column),
-                     static_cast<size_t>(layout_.bytes(column)));
-  };
+  const RowWriter writer(layout_, compact_, batch);
   for (uint32_t r = 0; r < records.size(); ++r)
-    if (records[r] == kNoRecord)
-      for (size_t c = 0; c < columns.size(); ++c) clear_row(batch, c, row_of(c, r));
+    if (records[r] == kNoRecord) writer.clear(r);
+  const std::span<BlockCache::Wanted> all = wanted(records, epochs);
+  // Some at a time: others want the lock, and rows should still be in the processor's cache when it is their
+  // turn to be copied.
+  for (size_t at = 0; at < all.size(); at += kFindAtOnce) {
+    const auto some = all.subspan(at, std::min(kFindAtOnce, all.size() - at));
+    BlockCache::Found found(*cache_);
+    cache_->find(some, found);
+    writer.copy(some);
+  }
+  const auto missing = std::partition(all.begin(), all.end(), [](const auto& one) { return one.row; });
+  const int64_t waited = load_missing({missing, all.end()}, writer);
+  counters_.add(InputStage::kAssemble, nanoseconds_since(start) - waited);
+  counters_.count_used(static_cast<int64_t>(records.size()));
+}
+
+int64_t FileSource::load_missing(std::span<BlockCache::Wanted> records, const RowWriter& writer) const {
+  int64_t waited = 0;
   for_each_block(
-      records, epochs, [&](int64_t key, std::span<const uint32_t> rows, std::span<const uint32_t> in_block) {
-        const auto copy = [&](const std::byte* row, uint32_t to) {
-          if (compact_ != nullptr) {
-            for (size_t c = 0; c < columns.size(); ++c) of_row[c] = row_of(c, to).data();
-            compact_->expand(row, of_row);
-            return;
-          }
-          for (size_t c = 0; c < columns.size(); ++c)
-            std::memcpy(row_of(c, to).data(), row + layout_.offset(c), static_cast<size_t>(layout_.bytes(c)));
-        };
+      records, [&](int64_t key, std::span<BlockCache::Wanted> rows, std::span<const uint32_t> in_block) {
         if (cache_->read_apart(key, in_block, [&] { return is_little(key, in_block); })) {
           const auto begin = Clock::now();
-          for (size_t i = 0; i < rows.size(); ++i) {
-            const int64_t record = key % blocks_ * block_ + in_block[i];
+          for (BlockCache::Wanted& one : rows) {
+            const int64_t record = key % blocks_ * block_ + one.record;
             const Held held(*counters_.memory(), shards_->bytes_of(record, 1) + record_bytes_);
-            copy(rows_of(key / blocks_, record, 1, {}).row(0), rows[i]);
+            const RowBlock alone = rows_of(key / blocks_, record, 1, {});
+            one.row = alone.row(0);
+            writer.copy({&one, 1});
           }
           waited += nanoseconds_since(begin);
           return;
@@ -227,15 +219,15 @@ void FileSource::fill_in_epochs(std::span<const int64_t> records, std::span<cons
         const auto block =
             cache_->get(key, in_block, [&](std::span<const uint32_t> only) { return load(key, only); });
         waited += block.waited();
-        for (size_t i = 0; i < rows.size(); ++i) copy(block->row(in_block[i]), rows[i]);
+        for (BlockCache::Wanted& one : rows) one.row = block->row(one.record);
+        writer.copy(rows);
       });
-  counters_.add(InputStage::kAssemble, nanoseconds_since(start) - waited);
-  counters_.count_used(static_cast<int64_t>(records.size()));
+  return waited;
 }
 
 void FileSource::expect(std::span<const int64_t> records, std::span<const int64_t> epochs, bool hint) const {
-  for_each_block(records, epochs,
-                 [&](int64_t key, std::span<const uint32_t>, std::span<const uint32_t> in_block) {
+  for_each_block(wanted(records, epochs),
+                 [&](int64_t key, std::span<BlockCache::Wanted>, std::span<const uint32_t> in_block) {
                    if (cache_->looks_ahead() > 0) cache_->expect(key, in_block);
                    if (!hint || cache_->holds(key)) return;
                    {

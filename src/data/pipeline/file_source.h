@@ -18,6 +18,8 @@
 
 namespace lockstep {
 
+class RowWriter;
+
 struct FileSourceOptions {
   std::vector<Column> columns;          // what the last transform makes for the model
   int64_t budget = int64_t{512} << 20;  // bytes of blocks in memory, and of batches made of them
@@ -54,11 +56,15 @@ class FileSource : public Source {
   const ShardSet& shards() const { return *shards_; }
 
  private:
-  // Calls visit(key of the block, rows of the batch, records of the block) for every block that records lie
-  // in: each is asked for once, however small the memory is.
+  // The records of a batch's rows; valid until this thread asks again.
+  std::span<BlockCache::Wanted> wanted(std::span<const int64_t> records,
+                                       std::span<const int64_t> epochs) const;
+  // Sorts the records by blocks and calls visit(key of the block, its records, their numbers in the block)
+  // for every block: each is asked for once, however small the memory is.
   template <typename Visit>
-  void for_each_block(std::span<const int64_t> records, std::span<const int64_t> epochs,
-                      const Visit& visit) const;
+  void for_each_block(std::span<BlockCache::Wanted> records, const Visit& visit) const;
+  // Gives the nanoseconds that went into loading.
+  int64_t load_missing(std::span<BlockCache::Wanted> records, const RowWriter& writer) const;
   std::unique_ptr<RowBlock> load(int64_t key, std::span<const uint32_t> only) const;
   RowBlock rows_of(int64_t epoch, int64_t first, int64_t count, std::span<const uint32_t> only) const;
   // Whether reading these records of a block by themselves takes a small part of what the block takes.

@@ -42,7 +42,11 @@ RowBlock::RowBlock(const RowLayout& layout, const std::vector<Column>& columns, 
     std::byte* to = rows_.get() + layout.offset(c);
     for (int64_t r = 0; r < records_; ++r, to += row_bytes_) {
       const auto record = only_.empty() ? static_cast<size_t>(r) : size_t{only_[static_cast<size_t>(r)]};
-      std::memcpy(to, from + record * bytes, bytes);
+      // Single values are most columns; they take no call.
+      if (bytes == 4)
+        std::memcpy(to, from + record * 4, 4);
+      else
+        std::memcpy(to, from + record * bytes, bytes);
     }
   }
 }

@@ -1,0 +1,65 @@
+#include "data/pipeline/row_writer.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace lockstep {
+namespace {
+
+// Rows of neighbours in a batch lie in different blocks: each is a miss of the cache unless it is asked for
+// some rows ahead.
+constexpr size_t kRowsAhead = 8;
+constexpr size_t kBytesAhead = 256;
+constexpr size_t kLine = 64;
+
+}  // namespace
+
+RowWriter::RowWriter(const RowLayout& layout, const CompactRows* compact, Batch& batch)
+    : compact_(compact),
+      batch_(batch),
+      row_bytes_(static_cast<size_t>(compact != nullptr ? compact->row_bytes() : layout.row_bytes())),
+      of_row_(layout.columns()) {
+  for (size_t c = 0; c < layout.columns(); ++c)
+    parts_.push_back({batch.mutable_data(c), static_cast<size_t>(layout.bytes(c)), layout.offset(c)});
+}
+
+void RowWriter::copy(std::span<const BlockCache::Wanted> rows) const {
+  const size_t ahead = std::min(row_bytes_, kBytesAhead);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (i + kRowsAhead < rows.size())
+      if (const std::byte* next = rows[i + kRowsAhead].row)
+        for (size_t at = 0; at < ahead; at += kLine) __builtin_prefetch(next + at);
+    if (rows[i].row != nullptr) copy_row(rows[i].row, rows[i].place);
+  }
+}
+
+void RowWriter::copy_row(const std::byte* from, uint32_t row) const {
+  if (compact_ != nullptr) {
+    for (size_t c = 0; c < parts_.size(); ++c) of_row_[c] = parts_[c].to + row * parts_[c].bytes;
+    compact_->expand(from, of_row_);
+    return;
+  }
+  for (const Part& part : parts_) {
+    // Single values are most columns; they take no call.
+    if (part.bytes == 4)
+      std::memcpy(part.to + row * size_t{4}, from + part.offset, 4);
+    else
+      std::memcpy(part.to + row * part.bytes, from + part.offset, part.bytes);
+  }
+}
+
+void RowWriter::clear(uint32_t row) const {
+  for (size_t c = 0; c < parts_.size(); ++c) {
+    const Column& kind = batch_.columns()[c];
+    const std::span<std::byte> bytes(parts_[c].to + row * parts_[c].bytes, parts_[c].bytes);
+    std::fill(bytes.begin(), bytes.end(), std::byte{0});
+    // Attention needs one key.
+    if (kind.name == "keys_visible") bytes[0] = std::byte{1};
+    const bool label = kind.name == "labels" || kind.name == "targets";
+    if (kind.dtype != DType::kI32 || !label) continue;
+    for (size_t at = 0; at < bytes.size(); at += sizeof kIgnoredLabel)
+      std::memcpy(bytes.data() + at, &kIgnoredLabel, sizeof kIgnoredLabel);
+  }
+}
+
+}  // namespace lockstep

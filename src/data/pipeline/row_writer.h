@@ -1,0 +1,40 @@
+// RowWriter: copies rows of blocks to their places in a batch.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/format/compact_rows.h"
+#include "data/pipeline/block_cache.h"
+#include "data/pipeline/row_block.h"
+#include "data/source.h"
+
+namespace lockstep {
+
+class RowWriter {
+ public:
+  // Of rows as the layout has them, or compact ones. All must outlive it.
+  RowWriter(const RowLayout& layout, const CompactRows* compact, Batch& batch);
+
+  // Those that have a row.
+  void copy(std::span<const BlockCache::Wanted> rows) const;
+  // Makes a row of the batch one without a record: nothing is learnt from it.
+  void clear(uint32_t row) const;
+
+ private:
+  struct Part {
+    std::byte* to;  // the column's first row
+    size_t bytes;
+    int64_t offset;  // in rows of blocks
+  };
+  void copy_row(const std::byte* from, uint32_t row) const;
+
+  const CompactRows* compact_;
+  const Batch& batch_;
+  size_t row_bytes_;
+  std::vector<Part> parts_;
+  mutable std::vector<std::byte*> of_row_;
+};
+
+}  // namespace lockstep
