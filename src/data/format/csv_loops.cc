@@ -88,11 +88,11 @@ namespace {
 constexpr uint32_t kMostBytes = 15;
 
 // How to bring the digits of a field of so many bytes to the end of 16, without its point, which stands there
-// (or behind it: there is none); 128 makes a 0. And what to divide by then: it also has the sign, so that 0
-// gets one, too.
+// (or behind it: there is none); 128 makes a 0, as a sign is. And what to divide by then: it also has the
+// sign, so that 0 gets one, too.
 struct Tables {
   alignas(64) uint8_t places[32][32][16];  // by size and point
-  double powers[2][32];                    // by sign and the bytes from the point on
+  double powers[64];                       // by sign, which is bit 5, and the bytes from the point on
 
   constexpr Tables() : places(), powers() {
     for (int size = 0; size < 32; ++size)
@@ -107,47 +107,13 @@ struct Tables {
       }
     double power = 1;
     for (int bytes = 0; bytes < 32; ++bytes) {
-      powers[0][bytes] = power;
-      powers[1][bytes] = -power;
+      powers[bytes] = power;
+      powers[32 + bytes] = -power;
       if (bytes > 0 && bytes <= 15) power *= 10;
     }
   }
 };
 constexpr Tables kTables;
-
-struct Field {
-  const char* at;  // behind the sign
-  uint32_t size;   // without the sign
-  uint32_t negative;
-};
-
-template <bool kLast>
-inline Field field_of(const CsvColumn& column, const uint32_t* mark) {
-  const uint32_t from = mark[0] + 1;
-  uint32_t to = mark[1];
-  if (kLast && to > from && to < column.size && column.text[to - 1] == '\r') --to;
-  const uint32_t negative = column.text[from] == '-' ? 1 : 0;
-  return {column.text + from + negative, to - from - negative, negative};
-}
-
-// The first bytes of a field as values of digits; a bit for each that is none, and for each that is a point.
-struct Digits {
-  __m128i values;
-  uint32_t others, points;
-
-  Digits(const char* at, uint32_t size)
-      : values(_mm_sub_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)), _mm_set1_epi8('0'))) {
-    const __m128i above = _mm_subs_epu8(values, _mm_set1_epi8(9));
-    const auto digits = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(above, _mm_setzero_si128())));
-    others = _bzhi_u32(~digits, size);
-    points = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(values, _mm_set1_epi8('.' - '0'))));
-  }
-  // `size` and `point` are below 32.
-  __m128i aligned(uint32_t size, uint32_t point) const {
-    const auto* places = reinterpret_cast<const __m128i*>(kTables.places);
-    return _mm_shuffle_epi8(values, _mm_load_si128(places + (size << 5 | point)));
-  }
-};
 
 // The upper and lower eight of 16 digits each, of four numbers, as whole numbers in 64 bits.
 struct Halves {
@@ -174,83 +140,161 @@ inline __m256d doubles_of(__m256i wholes) {
   return _mm256_sub_pd(_mm256_or_pd(_mm256_castsi256_pd(wholes), offset), offset);
 }
 
-// Two loops: one finds the digits, where what to do follows from each byte; one makes numbers of them, four
-// at a time.
+// The fields of one column, in several short loops: in one long loop everything about a field waits for what
+// was found out about it before, and a processor looks ahead by too few fields to do something else
+// meanwhile.
+class Fields {
+ public:
+  // Real numbers may have a point.
+  Fields(const CsvColumn& column, bool real) : records_(column.records) {
+    if (column.last)
+      place<true>(column);
+    else
+      place<false>(column);
+    look(column.text);
+    judge(real);
+  }
 
-struct Rows {
-  alignas(64) __m128i digits[kCsvRows];
-  alignas(64) uint32_t wrong[kCsvRows];  // something, or nothing
+  // The digits of a field, at the end of 16 bytes.
+  __m128i digits(size_t r) const {
+    const auto* places = reinterpret_cast<const __m128i*>(kTables.places);
+    return _mm_shuffle_epi8(values_[r], _mm_load_si128(places + places_[r]));
+  }
+  double divisor(size_t r) const { return kTables.powers[powers_[r]]; }
+  int64_t sign(size_t r) const { return -static_cast<int64_t>(powers_[r] >> 5); }
 
   // Lists the records that are to be looked at more closely.
-  size_t list(size_t records, uint32_t* left) const {
+  size_t list(uint32_t* left) const {
     uint32_t any = 0;
-    for (size_t r = 0; r < records; ++r) any |= wrong[r];
+    for (size_t r = 0; r < records_; ++r) any |= wrong_[r];
     if (any == 0) return 0;
     size_t count = 0;
-    for (size_t r = 0; r < records; ++r)
-      if (wrong[r] != 0) left[count++] = static_cast<uint32_t>(r);
+    for (size_t r = 0; r < records_; ++r)
+      if (wrong_[r] != 0) left[count++] = static_cast<uint32_t>(r);
     return count;
   }
+
+ private:
+  // Where they are. Behind the last come empty ones, up to a multiple of eight.
+  template <bool kLast>
+  void place(const CsvColumn& column) {
+    const uint32_t* marks = column.marks + column.place;
+    for (size_t r = 0; r < records_; ++r) {
+      const uint32_t* mark = marks + column.fields[r];
+      const uint32_t from = mark[0] + 1;
+      uint32_t to = mark[1];
+      if (kLast && to > from && to < column.size && column.text[to - 1] == '\r') --to;
+      from_[r] = from;
+      sizes_[r] = to - from;
+    }
+    for (size_t r = records_; r % 8 != 0; ++r) from_[r] = sizes_[r] = 0;
+  }
+
+  // What their first 16 bytes are, two fields at a time: values of digits, 0 for others; and a bit for each
+  // digit, point and minus.
+  void look(const char* text) {
+    const auto at = [&](size_t r) { return reinterpret_cast<const __m128i*>(text + from_[r]); };
+    const auto mask = [](__m256i bytes, uint16_t* out) {
+      const auto bits = static_cast<uint32_t>(_mm256_movemask_epi8(bytes));
+      out[0] = static_cast<uint16_t>(bits);
+      out[1] = static_cast<uint16_t>(bits >> 16);
+    };
+    for (size_t r = 0; r < records_; r += 2) {
+      const __m256i bytes = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(at(r))),
+                                                    _mm_loadu_si128(at(r + 1)), 1);
+      const __m256i values = _mm256_sub_epi8(bytes, _mm256_set1_epi8('0'));
+      const __m256i above = _mm256_subs_epu8(values, _mm256_set1_epi8(9));
+      const __m256i digit = _mm256_cmpeq_epi8(above, _mm256_setzero_si256());
+      _mm256_store_si256(reinterpret_cast<__m256i*>(values_ + r), _mm256_and_si256(values, digit));
+      mask(digit, digits_ + r);
+      mask(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8('.')), points_ + r);
+      mask(_mm256_cmpeq_epi8(bytes, _mm256_set1_epi8('-')), minuses_ + r);
+    }
+  }
+
+  // What is wrong with them, and which tables they take, eight at a time.
+  void judge(bool real) {
+    const __m256i one = _mm256_set1_epi32(1), low5 = _mm256_set1_epi32(31);
+    const __m256i most = _mm256_set1_epi32(kMostBytes), allowed = _mm256_set1_epi32(real ? -1 : 0);
+    const auto words = [](const uint16_t* at) {
+      return _mm256_cvtepu16_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(at)));
+    };
+    const auto store = [](uint32_t* at, __m256i values) {
+      _mm256_store_si256(reinterpret_cast<__m256i*>(at), values);
+    };
+    for (size_t r = 0; r < records_; r += 8) {
+      const __m256i size = _mm256_load_si256(reinterpret_cast<const __m256i*>(sizes_ + r));
+      const __m256i end = _mm256_sllv_epi32(one, size);
+      const __m256i minus = _mm256_and_si256(words(minuses_ + r), one);  // as the first byte
+      const __m256i other =
+          _mm256_andnot_si256(_mm256_or_si256(words(digits_ + r), minus), _mm256_sub_epi32(end, one));
+      const __m256i point = _mm256_and_si256(words(points_ + r), allowed);
+      // No digit and no point, two points, a point at the end, too long or nothing at all.
+      const __m256i before = _mm256_sub_epi32(size, one);
+      const __m256i length = _mm256_sub_epi32(before, minus);
+      const __m256i no_digit = _mm256_andnot_si256(point, other);
+      const __m256i several = _mm256_and_si256(other, _mm256_sub_epi32(other, one));
+      const __m256i at_end = _mm256_srlv_epi32(other, before);
+      const __m256i too_long = _mm256_cmpeq_epi32(_mm256_max_epu32(length, most), length);
+      store(wrong_ + r,
+            _mm256_or_si256(_mm256_or_si256(no_digit, several), _mm256_or_si256(at_end, too_long)));
+      const __m256i stop = real ? lowest_bit(_mm256_or_si256(other, end)) : low5;
+      store(places_ + r, _mm256_or_si256(_mm256_slli_epi32(_mm256_and_si256(size, low5), 5),
+                                         _mm256_and_si256(stop, low5)));
+      store(powers_ + r, _mm256_or_si256(_mm256_slli_epi32(minus, 5),
+                                         _mm256_and_si256(_mm256_sub_epi32(size, stop), low5)));
+    }
+  }
+
+  // The number of the lowest bit that is set: the exponent of what is left with it alone.
+  static __m256i lowest_bit(__m256i bits) {
+    const __m256i alone = _mm256_and_si256(bits, _mm256_sub_epi32(_mm256_setzero_si256(), bits));
+    const __m256i exponent = _mm256_srli_epi32(_mm256_castps_si256(_mm256_cvtepi32_ps(alone)), 23);
+    return _mm256_sub_epi32(exponent, _mm256_set1_epi32(127));
+  }
+
+  size_t records_;
+  alignas(64) uint32_t from_[kCsvRows], sizes_[kCsvRows];
+  alignas(64) __m128i values_[kCsvRows];
+  alignas(64) uint16_t digits_[kCsvRows], points_[kCsvRows], minuses_[kCsvRows];
+  alignas(64) uint32_t wrong_[kCsvRows];                      // something, or nothing
+  alignas(64) uint32_t places_[kCsvRows], powers_[kCsvRows];  // in the tables
 };
 
+}  // namespace
+
 // A whole number of 15 digits and a power of ten are exact, so that one division rounds correctly.
-template <bool kLast>
-size_t reals_of(const CsvColumn& column, double* out, uint32_t* left) {
-  Rows rows;
+size_t csv_reals(const CsvColumn& column, double* out, uint32_t* left) {
+  const Fields fields(column, true);
+  alignas(64) __m128i rows[kCsvRows];
   alignas(64) double numbers[kCsvRows], divisors[kCsvRows];
-  const uint32_t* marks = column.marks + column.place;
   const size_t records = column.records;
   for (size_t r = 0; r < records; ++r) {
-    const Field field = field_of<kLast>(column, marks + column.fields[r]);
-    const uint32_t size = field.size & 31;
-    const Digits found(field.at, size);
-    const uint32_t point = lowest(found.others | 1U << size);
-    rows.digits[r] = found.aligned(size, point);
-    divisors[r] = kTables.powers[field.negative][size - point];
-    // No digit and no point, two points, a point at the end, too long or nothing at all.
-    rows.wrong[r] = (found.others & ~found.points) | (found.others & (found.others - 1)) |
-                    (found.others >> ((size - 1) & 31)) | (field.size - 1 >= kMostBytes ? 1 : 0);
+    rows[r] = fields.digits(r);
+    divisors[r] = fields.divisor(r);
   }
   for (size_t r = 0; r < records; r += 4) {
-    const Halves halves(rows.digits + r);
+    const Halves halves(rows + r);
     const __m256d upper = _mm256_mul_pd(doubles_of(halves.upper), _mm256_set1_pd(1e8));
     _mm256_store_pd(numbers + r, _mm256_add_pd(upper, doubles_of(halves.lower)));
   }
   for (size_t r = 0; r < records; ++r) out[r] = numbers[r] / divisors[r];
-  return rows.list(records, left);
-}
-
-template <bool kLast>
-size_t wholes_of(const CsvColumn& column, int64_t* out, uint32_t* left) {
-  Rows rows;
-  alignas(64) int64_t numbers[kCsvRows], signs[kCsvRows];
-  const uint32_t* marks = column.marks + column.place;
-  const size_t records = column.records;
-  for (size_t r = 0; r < records; ++r) {
-    const Field field = field_of<kLast>(column, marks + column.fields[r]);
-    const uint32_t size = field.size & 31;
-    const Digits found(field.at, size);
-    rows.digits[r] = found.aligned(size, 31);
-    rows.wrong[r] = found.others | (field.size - 1 >= kMostBytes ? 1 : 0);
-    signs[r] = -static_cast<int64_t>(field.negative);
-  }
-  for (size_t r = 0; r < records; r += 4) {
-    const Halves halves(rows.digits + r);
-    const __m256i upper = _mm256_mul_epu32(halves.upper, _mm256_set1_epi64x(100000000));
-    _mm256_store_si256(reinterpret_cast<__m256i*>(numbers + r), _mm256_add_epi64(upper, halves.lower));
-  }
-  for (size_t r = 0; r < records; ++r) out[r] = (numbers[r] ^ signs[r]) - signs[r];
-  return rows.list(records, left);
-}
-
-}  // namespace
-
-size_t csv_reals(const CsvColumn& column, double* out, uint32_t* left) {
-  return column.last ? reals_of<true>(column, out, left) : reals_of<false>(column, out, left);
+  return fields.list(left);
 }
 
 size_t csv_wholes(const CsvColumn& column, int64_t* out, uint32_t* left) {
-  return column.last ? wholes_of<true>(column, out, left) : wholes_of<false>(column, out, left);
+  const Fields fields(column, false);
+  alignas(64) __m128i rows[kCsvRows];
+  alignas(64) int64_t numbers[kCsvRows];
+  const size_t records = column.records;
+  for (size_t r = 0; r < records; ++r) rows[r] = fields.digits(r);
+  for (size_t r = 0; r < records; r += 4) {
+    const Halves halves(rows + r);
+    const __m256i upper = _mm256_mul_epu32(halves.upper, _mm256_set1_epi64x(100000000));
+    _mm256_store_si256(reinterpret_cast<__m256i*>(numbers + r), _mm256_add_epi64(upper, halves.lower));
+  }
+  for (size_t r = 0; r < records; ++r) out[r] = (numbers[r] ^ fields.sign(r)) - fields.sign(r);
+  return fields.list(left);
 }
 
 }  // namespace lockstep

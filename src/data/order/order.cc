@@ -132,14 +132,14 @@ void EpochOrder::replace_laned(std::span<uint64_t> indices) const {
   for (size_t i = 0; i < indices.size(); ++i)
     indices[i] = lanes[i] + ((begins[i] + indices[i]) << lane_bits_);
   keys_.replace(
-      indices, [&](size_t) { return blocks_; }, [](size_t) { return kBlocks; });
+      indices, [blocks = blocks_](size_t) { return blocks; }, [](size_t) { return kBlocks; });
   for (size_t i = 0; i < indices.size(); ++i) {
     tweaks[i] = block_tweak(indices[i]);
     indices[i] <<= block_bits_;
   }
   if (block_bits_ > kAffineBits)
     keys_.replace(
-        std::span(rounds).first(indices.size()), [&](size_t) { return uint64_t{1} << block_bits_; },
+        std::span(rounds).first(indices.size()), [size = uint64_t{1} << block_bits_](size_t) { return size; },
         tweak_of);
   else
     for (size_t i = 0; i < indices.size(); ++i) rounds[i] = in_small_block(tweaks[i], rounds[i]);

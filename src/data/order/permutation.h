@@ -42,13 +42,15 @@ class Feistel {
   void replace(std::span<uint64_t> indices, const SizeOf& size_of, const TweakOf& tweak_of) const {
     std::array<uint8_t, kMost> outside;  // those that go through the network again
     size_t left = 0;
+    const Feistel keys = *this;  // which no store to the indices can change
     const auto step = [&](size_t i) {
       const uint64_t size = size_of(i);
       const int width = static_cast<int>(std::bit_width(size - 1));
       const int bits = width < kMinBits ? kMinBits : width;
-      indices[i] = encrypt(indices[i], bits / 2, bits - bits / 2, tweak_of(i));
+      const uint64_t image = keys.encrypt(indices[i], bits / 2, bits - bits / 2, tweak_of(i));
+      indices[i] = image;
       outside[left] = static_cast<uint8_t>(i);
-      left += indices[i] >= size ? 1 : 0;
+      left += image >= size ? 1 : 0;
     };
     for (size_t i = 0; i < indices.size(); ++i) step(i);
     while (left > 0) {

@@ -22,6 +22,12 @@ void numbers_of(const BlockColumn& column, std::vector<double>& out) {
     if (column.missing[r] != 0) out[r] = std::numeric_limits<double>::quiet_NaN();
 }
 
+std::span<const double> numbers_in(const BlockColumn& column, std::vector<double>& room) {
+  if (column.missing.empty() && column.type() == ValueType::kF64) return column.as<double>();
+  numbers_of(column, room);
+  return room;
+}
+
 void mark_missing(BlockColumn& column, size_t record, size_t records) {
   if (column.missing.empty()) column.missing.resize(records);
   column.missing[record] = 1;

@@ -2,6 +2,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace lockstep {
 
 // f64, with NaN for what is missing. Throws UserError for text.
 void numbers_of(const BlockColumn& column, std::vector<double>& out);
+
+// The same without a copy where they lie there like that; `room` takes them otherwise.
+std::span<const double> numbers_in(const BlockColumn& column, std::vector<double>& room);
 
 // Calls take(record, text); the text of what is missing is empty. Numbers have the shortest text that reads
 // back as the same number, so that a column means the same in every format.

@@ -43,12 +43,12 @@ void encode_dense(const CsvEncoding& encoding, const ColumnBlock& block, std::ve
   const size_t records = static_cast<size_t>(block.records);
   dense.resize(records * width);
   size_t flag = encoding.numeric.size();
-  thread_local std::vector<double> numbers;
+  thread_local std::vector<double> room;
   thread_local std::vector<float> encoded;  // column after column
   encoded.resize(records * width);
   for (size_t i = 0; i < encoding.numeric.size(); ++i) {
     const CsvNumeric& column = encoding.numeric[i];
-    numbers_of(column_near(block, i, column.name), numbers);
+    const std::span<const double> numbers = numbers_in(column_near(block, i, column.name), room);
     encode_numbers(column, numbers, std::span(encoded).subspan(i * records, records));
     if (!column.missing_flag) continue;
     for (size_t r = 0; r < records; ++r) encoded[flag * records + r] = std::isnan(numbers[r]) ? 1.0f : 0.0f;
@@ -63,8 +63,29 @@ void encode_dense(const CsvEncoding& encoding, const ColumnBlock& block, std::ve
   }
 }
 
+// Whether all of a column are 0 or 1, which are then the labels.
+bool take_labels(const BlockColumn& column, std::vector<float>& labels) {
+  if (!column.missing.empty()) return false;
+  return std::visit(
+      [&](const auto& values) {
+        using T = typename std::decay_t<decltype(values)>::value_type;
+        if constexpr (std::is_same_v<T, std::string_view>) {
+          return false;
+        } else {
+          bool all = true;
+          for (size_t r = 0; r < labels.size(); ++r) {
+            labels[r] = static_cast<float>(values[r]);
+            all = all && (values[r] == T{0} || values[r] == T{1});
+          }
+          return all;
+        }
+      },
+      column.values);
+}
+
 void encode_labels(const CsvEncoding& encoding, const ColumnBlock& block, std::vector<float>& labels) {
   labels.resize(static_cast<size_t>(block.records));
+  if (take_labels(block.column(encoding.label), labels)) return;
   for_each_text(block.column(encoding.label), labels.size(), [&](size_t r, std::string_view text) {
     const auto value = parse_label(text);
     if (!value)
