@@ -49,7 +49,7 @@ inline std::string to_jpeg(const Pixels& image, int quality = 90, bool progressi
   jpeg_finish_compress(&writing);
   std::string text(reinterpret_cast<const char*>(bytes), size);
   jpeg_destroy_compress(&writing);
-  std::free(bytes);
+  std::free(bytes);  // NOLINT(cppcoreguidelines-owning-memory): the library made it
   return text;
 }
 

@@ -1,55 +1,21 @@
 // The order never changes: an epoch has the same records, bit by bit, at the same positions, for any number
 // of readers and ranks, any batch and any memory, and from wherever it is resumed. For every format that the
 // generated transactions can be written in and that tables are read from.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
-#include <set>
 
-#include "base/sha256.h"
 #include "base/test_folder.h"
 #include "data/format/format.h"
 #include "data/fraud_shards.h"
 #include "data/fraud_writer.h"
-#include "data/order/selection.h"
-#include "data/order/step_order.h"
-#include "data/pipeline/batch_stream.h"
+#include "data/pipeline/test_epochs.h"
 #include "data/table.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int64_t kMiB = 1 << 20;
-
-// How an epoch is read; none of it may matter.
-struct Reading {
-  int readers = 1;
-  int64_t ranks = 1;
-  int64_t memory = 1024 * kMiB;
-  int64_t microbatch = 32;
-  int64_t microbatches = 16;
-
-  std::string text() const {
-    return fmt::format("{} readers, {} ranks, {} MiB, {} microbatches of {}", readers, ranks, memory / kMiB,
-                       microbatches, microbatch);
-  }
-};
-
-// A hash of the record at every position; 0 where it was not read.
-using Epoch = std::vector<uint64_t>;
-
-uint64_t row_hash(const Batch& batch, int64_t row) {
-  std::string bytes;
-  for (size_t c = 0; c < batch.columns().size(); ++c) {
-    const auto each = static_cast<size_t>(batch.bytes(c) / batch.records());
-    bytes.append(static_cast<const char*>(batch.data(c)) + static_cast<size_t>(row) * each, each);
-  }
-  return entity_hash(1, bytes) | 1;
-}
-
-class Formats : public testing::TestWithParam<std::string> {
+class Tables : public EpochTest {
  protected:
   void SetUp() override {
     FraudOptions fraud;
@@ -60,7 +26,7 @@ class Formats : public testing::TestWithParam<std::string> {
     write_fraud(fraud, folder_.path("tx"));
   }
 
-  std::shared_ptr<const Source> open(int64_t memory) const {
+  std::shared_ptr<const Source> open(int64_t memory) const override {
     TableOptions options;
     options.format = GetParam();
     options.csv.label = "is_fraud";
@@ -70,56 +36,7 @@ class Formats : public testing::TestWithParam<std::string> {
     return open_table(options, {folder_.path("tx/train-*." + GetParam())}).source;
   }
 
-  static StepOrder order_of(const Source& source, const Reading& reading) {
-    const OrderShape shape{.records = source.size(), .block = source.block_records(), .window = 4};
-    return {Order(11, shape, Shuffle::kBlock), reading.microbatch, reading.microbatches};
-  }
-
-  // What one rank reads of the positions from `from` to the end of the epoch.
-  static void read_rank(const Source& source, const Reading& reading, int64_t rank, int64_t from,
-                        Epoch& epoch) {
-    const StepOrder order = order_of(source, reading);
-    const int64_t first = rank * reading.microbatches / reading.ranks;
-    const int64_t own = (rank + 1) * reading.microbatches / reading.ranks - first;
-    const int64_t steps = (source.size() - from + order.samples() - 1) / order.samples();
-    const auto begin_of = [&](int64_t batch) { return from + batch / own * order.samples(); };
-    BatchPlan plan;
-    plan.batches = steps * own;
-    plan.rows = reading.microbatch;
-    plan.records = [&](int64_t batch, int64_t row, std::span<int64_t> records, std::vector<int64_t>* epochs) {
-      order.records(begin_of(batch), first + batch % own, row, records, epochs);
-    };
-    ReaderPool pool(reading.readers);
-    BatchStream stream(source, plan,
-                       {.pool = &pool, .processors = reading.readers, .budget = reading.memory / 16});
-    std::vector<int64_t> positions(static_cast<size_t>(reading.microbatch));
-    for (int64_t n = 0; n < plan.batches; ++n) {
-      const Batch& batch = stream.get(n);
-      order.positions(begin_of(n), first + n % own, positions);
-      for (size_t r = 0; r < positions.size(); ++r) {
-        if (positions[r] >= source.size()) continue;
-        uint64_t& place = epoch[static_cast<size_t>(positions[r])];
-        EXPECT_EQ(place, 0) << "position " << positions[r] << " is read twice";
-        place = row_hash(batch, static_cast<int64_t>(r));
-      }
-    }
-  }
-
-  Epoch read(const Reading& reading, int64_t from = 0) const {
-    const auto source = open(reading.memory);
-    Epoch epoch(static_cast<size_t>(source->size()));
-    for (int64_t rank = 0; rank < reading.ranks; ++rank) read_rank(*source, reading, rank, from, epoch);
-    EXPECT_EQ(std::count(epoch.begin() + from, epoch.end(), 0), 0);
-    EXPECT_EQ(std::count(epoch.begin(), epoch.begin() + from, 0), from);
-    return epoch;
-  }
-
-  void expect_same(const Epoch& expected, const Reading& reading, int64_t from = 0) const {
-    const Epoch found = read(reading, from);
-    EXPECT_TRUE(std::equal(found.begin() + from, found.end(), expected.begin() + from))
-        << reading.text() << ", from position " << from;
-  }
-
+ private:
   TestFolder folder_;
 };
 
@@ -131,47 +48,15 @@ std::vector<std::string> written_and_read() {
   return both;
 }
 
-class Determinism : public Formats {};
-class DeterminismLong : public Formats {};
+class Determinism : public Tables {};
+class DeterminismLong : public Tables {};
 
-TEST_P(Determinism, AnEpochIsTheSameHoweverItIsRead) {
-  const Epoch expected = read({});
-  // Records differ from each other, so that a swap would show.
-  EXPECT_GT(std::set<uint64_t>(expected.begin(), expected.end()).size(), expected.size() * 9 / 10);
-  expect_same(expected, {.readers = 8, .ranks = 3, .memory = 16 * kMiB});
-  expect_same(expected, {.readers = 2, .ranks = 8, .microbatch = 8, .microbatches = 40});
-  expect_same(expected, {.readers = 2, .ranks = 7, .memory = 16 * kMiB, .microbatch = 24}, 12345);
-}
+TEST_P(Determinism, AnEpochIsTheSameHoweverItIsRead) { expect_same_in_a_sample(); }
+TEST_P(DeterminismLong, AnEpochIsTheSameHoweverItIsRead) { expect_same_in_all_ways(); }
+TEST_P(DeterminismLong, AnEpochIsResumedAnywhereOnOtherRanksWithOtherBatches) { expect_same_when_resumed(); }
 
-TEST_P(DeterminismLong, AnEpochIsTheSameHoweverItIsRead) {
-  const Epoch expected = read({});
-  for (const int readers : {1, 2, 8})
-    for (const int64_t ranks : {1, 2, 3, 7, 8})
-      for (const int64_t memory : {16 * kMiB, 1024 * kMiB})
-        expect_same(expected, {.readers = readers, .ranks = ranks, .memory = memory});
-}
-
-TEST_P(DeterminismLong, AnEpochIsResumedAnywhereOnOtherRanksWithOtherBatches) {
-  const Epoch expected = read({});
-  std::minstd_rand draw(3);
-  const auto pick = [&](std::initializer_list<int64_t> values) {
-    return *(values.begin() + draw() % values.size());
-  };
-  for (int i = 0; i < 20; ++i) {
-    const auto from = static_cast<int64_t>(draw() % expected.size());
-    expect_same(expected,
-                {.readers = static_cast<int>(pick({1, 2, 8})),
-                 .ranks = pick({1, 2, 3, 7, 8}),
-                 .memory = pick({16 * kMiB, 1024 * kMiB}),
-                 .microbatch = pick({1, 7, 32, 100}),
-                 .microbatches = pick({8, 16, 21})},
-                from);
-  }
-}
-
-const auto kName = [](const auto& info) { return info.param; };
-INSTANTIATE_TEST_SUITE_P(Formats, Determinism, testing::ValuesIn(written_and_read()), kName);
-INSTANTIATE_TEST_SUITE_P(Formats, DeterminismLong, testing::ValuesIn(written_and_read()), kName);
+INSTANTIATE_TEST_SUITE_P(Formats, Determinism, testing::ValuesIn(written_and_read()), kFormatName);
+INSTANTIATE_TEST_SUITE_P(Formats, DeterminismLong, testing::ValuesIn(written_and_read()), kFormatName);
 
 }  // namespace
 }  // namespace lockstep
