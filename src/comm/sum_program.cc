@@ -48,8 +48,8 @@ std::vector<LeafRange> all_partials(const LeafSplit& split) {
 
 // Blocks that a tree over 256 sources needs; they fit in the L1 cache.
 constexpr int64_t kStackBlocks = 5;
-// More streams at a time than a core can combine into whole lines would be slower than one after the other.
-constexpr size_t kMaxStreams = 4;
+// More outputs at a time than a core can combine into whole lines would be slower than one after the other.
+constexpr size_t kMaxOutputs = 4;
 
 template <typename T>
 const T* as(const std::byte* bytes) {
@@ -129,7 +129,7 @@ void SumProgram::run(SumType type, std::span<const std::byte* const> sources,
 
     const std::byte* root = operands[0];
     if (!steps_.empty()) {
-      if (streaming && stream_root(block, outputs, done)) continue;
+      if (root_to_all(block, outputs, done, streaming)) continue;
       std::byte* const into = streaming ? scratch : outputs[0] + done;
       run_step(steps_.back(), block, into);
       root = into;
@@ -139,7 +139,7 @@ void SumProgram::run(SumType type, std::span<const std::byte* const> sources,
       if (streaming)
         comm::sum_loops().stream(output + done, root, bytes);
       else
-        std::memcpy(output + done, root, static_cast<size_t>(bytes));
+        comm::sum_loops().copy(output + done, root, bytes);
     }
   }
   // Streamed stores are ordered by nothing else: whoever is told next must find them.
@@ -168,18 +168,21 @@ void SumProgram::run_step(const Step& step, const Block& block, std::byte* into)
     loops.add2_f32(as<float>(into), as<float>(operand(0)), as<float>(operand(1)), n);
 }
 
-bool SumProgram::stream_root(const Block& block, std::span<std::byte* const> outputs, int64_t done) const {
-  if (block.type != SumType::kF32 || outputs.size() > kMaxStreams || block.elements % 16 != 0) return false;
-  std::array<float*, kMaxStreams> into{};
+bool SumProgram::root_to_all(const Block& block, std::span<std::byte* const> outputs, int64_t done,
+                             bool streaming) const {
+  if (block.type != SumType::kF32 || outputs.size() > kMaxOutputs || block.elements % 16 != 0) return false;
+  std::array<float*, kMaxOutputs> into{};
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (reinterpret_cast<uintptr_t>(outputs[i] + done) % kLine != 0) return false;
+    if (streaming && reinterpret_cast<uintptr_t>(outputs[i] + done) % kLine != 0) return false;
     into[i] = as<float>(outputs[i] + done);
   }
   const Step& last = steps_.back();
   std::array<const float*, 4> from{};
   for (size_t i = 0; i < last.operands.size(); ++i) from[i] = as<float>(block.operand(last, i));
-  comm::sum_loops().sum_to_all_f32(into.data(), static_cast<int64_t>(outputs.size()), from.data(),
-                                   static_cast<int64_t>(last.operands.size()), block.elements);
+  const comm::SumLoops& loops = comm::sum_loops();
+  (streaming ? loops.sum_past_to_all_f32 : loops.sum_to_all_f32)(
+      into.data(), static_cast<int64_t>(outputs.size()), from.data(),
+      static_cast<int64_t>(last.operands.size()), block.elements);
   return true;
 }
 

@@ -41,7 +41,8 @@ class SumProgram {
   struct Block;
   void run_step(const Step& step, const Block& block, std::byte* into) const;
   // The last step, written to all outputs at once. False where the outputs do not allow it.
-  bool stream_root(const Block& block, std::span<std::byte* const> outputs, int64_t done) const;
+  bool root_to_all(const Block& block, std::span<std::byte* const> outputs, int64_t done,
+                   bool streaming) const;
   std::optional<LeafSplit> split_;
   int64_t sources_;
   int64_t widest_;

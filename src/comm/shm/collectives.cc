@@ -76,33 +76,23 @@ std::vector<int> Collectives::peers() const {
 
 // ---- sums ----
 
-// All that the ranks read and write in this collective.
-bool Collectives::fits_in_caches(const Collective& collective, const SumProgram& program) const {
-  return collective.bytes() * program.sources() <= cache_bytes_;
-}
-
 void Collectives::reduce_direct(const Collective& collective, const SumProgram& program) {
   const int64_t bytes = collective.bytes();
-  const bool fits = fits_in_caches(collective, program);
-  if (members_.rank == 0) stages_.propose(fits && route_.through_caches(bytes));
+  RouteChoice& route = collective.kind == CollectiveKind::kAllReduce ? to_all_ : to_own_;
+  if (members_.rank == 0) stages_.propose(route.through_caches(bytes));
   stages_.meet(collective, true, collective.buffers);
   const bool cached = stages_.through_caches();
   const int64_t start = steady_now_ns();
   moving(collective);
   reduce_slice(collective, program, cached);
-  stages_.meet(collective, true, collective.buffers);
-  if (cached && collective.kind == CollectiveKind::kAllReduce) {
-    copy_slices(collective, false);
-    stages_.meet(collective, true);
-  }
-  if (members_.rank == 0 && fits) route_.took(bytes, cached, steady_now_ns() - start);
+  stages_.meet(collective, true);
+  if (members_.rank == 0) route.took(bytes, cached, steady_now_ns() - start);
 }
 
-// Through the caches the root goes to this rank's own buffer; past them, to everybody's.
 void Collectives::reduce_slice(const Collective& collective, const SumProgram& program, bool cached) {
   const Slice slice = slice_of(collective.count, members_.size(), members_.rank);
   const int64_t offset = slice.begin * collective.element;
-  const bool to_all = !cached && collective.kind == CollectiveKind::kAllReduce;
+  const bool to_all = collective.kind == CollectiveKind::kAllReduce;
   std::vector<const std::byte*> sources;
   std::vector<std::byte*> outputs = {collective.buffers[0] + offset};
   for (int rank = 0; rank < members_.size(); ++rank) {

@@ -1,11 +1,11 @@
 // The collectives over shared segments.
 //
 // Direct: buffers in the arenas are read where they are. Each rank completes the tree for its slice of the
-// elements, reading the partial sums of everybody. What fits in the caches stays there: the root is written
-// to the rank's own buffer, and the others copy it from there. What does not is written straight into
-// everybody's buffer, past the caches: every byte crosses the memory bus once to be read and once to be
-// written. Small data, and buffers elsewhere in memory, go through mailboxes: every rank shows its own and
-// reads the others' in one stage.
+// elements, reading the partial sums of everybody, and writes the root straight into everybody's buffer: no
+// line of memory changes hands more than once, and every byte is read once and written once. The lines that
+// are written are those that have just been read, so that plain stores find them in the cache; stores past
+// the caches, which save reading a line before it is written, have nothing to save. Small data, and buffers
+// elsewhere in memory, go through mailboxes: every rank shows its own and reads the others' in one stage.
 #pragma once
 #include "comm/shm/route_choice.h"
 #include "comm/shm/stages.h"
@@ -21,7 +21,6 @@ class Collectives {
 
  private:
   bool is_direct(const Collective& collective) const;
-  bool fits_in_caches(const Collective& collective, const SumProgram& program) const;
   void reduce_direct(const Collective& collective, const SumProgram& program);
   void reduce_slice(const Collective& collective, const SumProgram& program, bool cached);
   void reduce_by_mailbox(const Collective& collective, const SumProgram& program);
@@ -38,7 +37,7 @@ class Collectives {
   const Members& members_;
   Stages stages_;
   int64_t cache_bytes_;
-  RouteChoice route_;
+  RouteChoice to_all_, to_own_;  // of all_reduce, of reduce_scatter
 };
 
 }  // namespace lockstep::shm

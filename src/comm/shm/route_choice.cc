@@ -11,7 +11,7 @@ constexpr int64_t kFirstTries = 4;
 constexpr int64_t kTries = 2;
 // The first call after a change finds the data in the wrong place: small differences are not worth it.
 constexpr double kWorthwhile = 0.85;
-constexpr int64_t kTryAgain = 512;  // rare enough that a route seven times as slow costs 3 %
+constexpr int64_t kTryAgain = 1024;  // rare enough that a route seven times as slow costs 2 %
 
 }  // namespace
 

@@ -1,9 +1,9 @@
-// Which of two routes a reduction takes that would fit in the caches: through them, or past them.
+// Which of two routes a reduction takes: its stores go through the caches, or past them.
 //
-// Where the ranks' cores share a cache, handing data over inside it is several times faster than through
-// memory; where they do not, fetching it from another core's cache is several times slower. Which is the case
-// nobody says (virtual machines move), so it is measured on the calls themselves: each route in turn at
-// first, and the other one again now and then. Both give the same bits.
+// Which is faster depends on the processor, the size, and whether the ranks' cores share a cache; nobody says
+// (virtual machines move), so it is measured on the calls themselves: each route in turn at first, and the
+// other one again now and then. Both give the same bits. On two Zen 4 cores the caches win by 6 times at 1
+// MiB and by 1.1 at 256 MiB, shared or not.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -24,32 +24,52 @@ void add4(float* into, const float* a, const float* b, const float* c, const flo
   for (int64_t i = 0; i < n; ++i) into[i] = (a[i] + b[i]) + (c[i] + d[i]);
 }
 
-template <bool kFour>
+#ifdef __AVX512F__
+using Lanes = __m512;
+Lanes load(const float* from) { return _mm512_loadu_ps(from); }
+Lanes plus(Lanes a, Lanes b) { return _mm512_add_ps(a, b); }
+void store(float* into, Lanes lanes) { _mm512_storeu_ps(into, lanes); }
+void store_past(float* into, Lanes lanes) { _mm512_stream_ps(into, lanes); }
+#else
+using Lanes = __m256;
+Lanes load(const float* from) { return _mm256_loadu_ps(from); }
+Lanes plus(Lanes a, Lanes b) { return _mm256_add_ps(a, b); }
+void store(float* into, Lanes lanes) { _mm256_storeu_ps(into, lanes); }
+void store_past(float* into, Lanes lanes) { _mm256_stream_ps(into, lanes); }
+#endif
+constexpr int64_t kLanes = sizeof(Lanes) / sizeof(float);
+constexpr int64_t kLineLanes = 16 / kLanes;  // vectors in a line: all of them are read before one is written
+
+template <bool kFour, bool kPast>
 void sum_to_all(float* const* outputs, int64_t output_count, const float* const* operands, int64_t n) {
   const float* a = operands[0];
   const float* b = operands[1];
   const float* c = kFour ? operands[2] : a;
   const float* d = kFour ? operands[3] : b;
   for (int64_t i = 0; i < n; i += 16) {
-    __m256 low = _mm256_add_ps(_mm256_loadu_ps(a + i), _mm256_loadu_ps(b + i));
-    __m256 high = _mm256_add_ps(_mm256_loadu_ps(a + i + 8), _mm256_loadu_ps(b + i + 8));
-    if (kFour) {
-      low = _mm256_add_ps(low, _mm256_add_ps(_mm256_loadu_ps(c + i), _mm256_loadu_ps(d + i)));
-      high = _mm256_add_ps(high, _mm256_add_ps(_mm256_loadu_ps(c + i + 8), _mm256_loadu_ps(d + i + 8)));
+    Lanes line[kLineLanes];
+    for (int64_t j = 0; j < kLineLanes; ++j) {
+      const int64_t at = i + j * kLanes;
+      line[j] = plus(load(a + at), load(b + at));
+      if (kFour) line[j] = plus(line[j], plus(load(c + at), load(d + at)));
     }
-    for (int64_t k = 0; k < output_count; ++k) {
-      _mm256_stream_ps(outputs[k] + i, low);
-      _mm256_stream_ps(outputs[k] + i + 8, high);
-    }
+    for (int64_t k = 0; k < output_count; ++k)
+      for (int64_t j = 0; j < kLineLanes; ++j) {
+        if (kPast)
+          store_past(outputs[k] + i + j * kLanes, line[j]);
+        else
+          store(outputs[k] + i + j * kLanes, line[j]);
+      }
   }
 }
 
+template <bool kPast>
 void sum_to_all(float* const* outputs, int64_t output_count, const float* const* operands,
                 int64_t operand_count, int64_t n) {
   if (operand_count == 4)
-    sum_to_all<true>(outputs, output_count, operands, n);
+    sum_to_all<true, kPast>(outputs, output_count, operands, n);
   else
-    sum_to_all<false>(outputs, output_count, operands, n);
+    sum_to_all<false, kPast>(outputs, output_count, operands, n);
 }
 
 void copy(void* into, const void* from, int64_t bytes) {
@@ -83,6 +103,7 @@ void stream(void* into, const void* from, int64_t bytes) {
 
 }  // namespace
 
-extern const SumLoops sum_loops = {add2<float>, add4, add2<double>, add2_counts, sum_to_all, copy, stream};
+extern const SumLoops sum_loops = {add2<float>,      add4, add2<double>, add2_counts, sum_to_all<false>,
+                                   sum_to_all<true>, copy, stream};
 
 }  // namespace lockstep::comm::LOCKSTEP_ISA

@@ -11,10 +11,13 @@ struct SumLoops {
                    int64_t n);  // (a + b) + (c + d)
   void (*add2_f64)(double* into, const double* a, const double* b, int64_t n);
   void (*add2_i64)(int64_t* into, const int64_t* a, const int64_t* b, int64_t n);
-  // a + b, or (a + b) + (c + d) with four operands, to every output past the caches. Outputs are aligned to a
-  // line and n is a multiple of 16; each line is read from all operands before it is written to any output.
+  // a + b, or (a + b) + (c + d) with four operands, to every output. n is a multiple of 16; each line is read
+  // from all operands before it is written to any output.
   void (*sum_to_all_f32)(float* const* outputs, int64_t output_count, const float* const* operands,
                          int64_t operand_count, int64_t n);
+  // The same past the caches: outputs are aligned to a line, and an sfence must follow.
+  void (*sum_past_to_all_f32)(float* const* outputs, int64_t output_count, const float* const* operands,
+                              int64_t operand_count, int64_t n);
   // Copies line by line. The C library's copy turns to string instructions for sizes like ours, which take
   // data from another core's cache at half the speed.
   void (*copy)(void* into, const void* from, int64_t bytes);
