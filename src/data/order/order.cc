@@ -19,6 +19,9 @@ constexpr uint64_t kInBlock = 0x4;
 // times.
 constexpr int kAffineBits = 5;
 
+// So many positions and more are worked out together.
+constexpr size_t kWorthwhile = 4;
+
 // The round of a lane that begins at its at-th record.
 uint64_t round_tweak(uint64_t lane, uint64_t at) {
   return mix64(mix64(lane * 0x9e3779b97f4a7c15 + kRounds) + at);
@@ -75,9 +78,9 @@ void EpochOrder::replace(std::span<int64_t> indices) const {
         some[count] = static_cast<uint64_t>(indices[at + count]);
         ++count;
       }
-    if (count == 0) {
-      indices[at] = (*this)(indices[at]);
-      ++at;
+    if (count < kWorthwhile) {
+      for (const size_t end = at + std::max<size_t>(count, 1); at < end; ++at)
+        indices[at] = (*this)(indices[at]);
       continue;
     }
     replace_laned(std::span(some).first(count));
@@ -114,33 +117,39 @@ uint64_t EpochOrder::laned_record(uint64_t index) const {
 
 // As laned_record, step by step for all of them.
 void EpochOrder::replace_laned(std::span<uint64_t> indices) const {
-  std::array<uint64_t, Feistel::kMost> lanes, begins, sizes, rounds, tweaks;
+  std::array<uint64_t, Feistel::kMost> lanes, begins, rounds;
+  std::array<uint64_t, Feistel::kMost> sizes{}, tweaks{};
+  Window window{0, 0};
+  uint64_t begin = ~uint64_t{0};  // of the round
   for (size_t i = 0; i < indices.size(); ++i) {
     lanes[i] = indices[i] & ((uint64_t{1} << lane_bits_) - 1);
     const uint64_t at = indices[i] >> lane_bits_;
-    const Window window = window_of(lanes[i], at >> block_bits_);
+    const uint64_t row = at >> block_bits_;
+    // Most have the lane, the window and the round of the one before.
+    const bool same_lane = i > 0 && lanes[i] == lanes[i - 1];
+    if (!same_lane || row - window.begin >= window.blocks) window = window_of(lanes[i], row);
     begins[i] = window.begin;
     sizes[i] = window.blocks;
     const uint64_t in_window = at - (window.begin << block_bits_);
     rounds[i] = in_window / window.blocks;
-    indices[i] = in_window % window.blocks;
-    tweaks[i] = round_tweak(lanes[i], at - indices[i]);
+    indices[i] = in_window - rounds[i] * window.blocks;
+    tweaks[i] =
+        same_lane && at - indices[i] == begin ? tweaks[i - 1] : round_tweak(lanes[i], at - indices[i]);
+    begin = at - indices[i];
   }
-  const auto tweak_of = [&](size_t i) { return tweaks[i]; };
-  keys_.replace(
-      indices, [&](size_t i) { return sizes[i]; }, tweak_of);
+  keys_.replace(indices, sizes.data(), tweaks.data());
   for (size_t i = 0; i < indices.size(); ++i)
     indices[i] = lanes[i] + ((begins[i] + indices[i]) << lane_bits_);
-  keys_.replace(
-      indices, [blocks = blocks_](size_t) { return blocks; }, [](size_t) { return kBlocks; });
+  sizes.fill(blocks_);
+  tweaks.fill(kBlocks);
+  keys_.replace(indices, sizes.data(), tweaks.data());
   for (size_t i = 0; i < indices.size(); ++i) {
     tweaks[i] = block_tweak(indices[i]);
     indices[i] <<= block_bits_;
   }
+  sizes.fill(uint64_t{1} << block_bits_);
   if (block_bits_ > kAffineBits)
-    keys_.replace(
-        std::span(rounds).first(indices.size()), [size = uint64_t{1} << block_bits_](size_t) { return size; },
-        tweak_of);
+    keys_.replace(std::span(rounds).first(indices.size()), sizes.data(), tweaks.data());
   else
     for (size_t i = 0; i < indices.size(); ++i) rounds[i] = in_small_block(tweaks[i], rounds[i]);
   for (size_t i = 0; i < indices.size(); ++i) indices[i] += rounds[i];

@@ -1,5 +1,8 @@
 #include "data/order/permutation.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/philox.h"
 
 namespace lockstep {
@@ -21,6 +24,35 @@ Feistel::Feistel(uint64_t seed, uint64_t stream) {
     keys_[2 * pair] = uint64_t{words[1]} << 32 | words[0];
     keys_[2 * pair + 1] = uint64_t{words[3]} << 32 | words[2];
   }
+}
+
+[[gnu::target("avx512f,avx512dq")]] void Feistel::encrypt_wide(std::span<uint64_t> indices,
+                                                               const uint64_t* bits,
+                                                               const uint64_t* tweaks) const {
+  using Eight = uint64_t __attribute__((vector_size(64)));
+  for (size_t at = 0; at < indices.size(); at += 8) {
+    const size_t bytes = std::min<size_t>(8, indices.size() - at) * sizeof(uint64_t);
+    Eight value{}, width{}, tweak{};
+    std::memcpy(&value, indices.data() + at, bytes);
+    std::memcpy(&width, bits + at, bytes);
+    std::memcpy(&tweak, tweaks + at, bytes);
+    value = encrypt(value, width, tweak);
+    std::memcpy(indices.data() + at, &value, bytes);
+  }
+}
+
+void Feistel::replace(std::span<uint64_t> indices, const uint64_t* sizes, const uint64_t* tweaks) const {
+  static const bool wide = __builtin_cpu_supports("avx512dq") != 0;
+  std::array<uint64_t, kMost> bits;
+  for (size_t i = 0; i < indices.size(); ++i)
+    bits[i] = i > 0 && sizes[i] == sizes[i - 1] ? bits[i - 1] : bits_of(sizes[i]);
+  const Feistel keys = *this;  // which no store to the indices can change
+  if (wide)
+    keys.encrypt_wide(indices, bits.data(), tweaks);
+  else
+    for (size_t i = 0; i < indices.size(); ++i) indices[i] = keys.encrypt(indices[i], bits[i], tweaks[i]);
+  for (size_t i = 0; i < indices.size(); ++i)
+    while (indices[i] >= sizes[i]) indices[i] = keys.encrypt(indices[i], bits[i], tweaks[i]);
 }
 
 }  // namespace lockstep

@@ -14,12 +14,15 @@
 
 namespace lockstep {
 
-// A bijective mix of 64 bits in which every output bit depends on every input bit.
-constexpr uint64_t mix64(uint64_t x) {
+// A bijective mix of 64 bits in which every output bit depends on every input bit; of one number, or of
+// several at a time where the type is a vector of them.
+template <typename T>
+[[gnu::always_inline]] constexpr T mix64_of(T x) {
   x = (x ^ (x >> 33)) * 0xff51afd7ed558ccd;
   x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53;
   return x ^ (x >> 33);
 }
+constexpr uint64_t mix64(uint64_t x) { return mix64_of(x); }
 
 class Feistel {
  public:
@@ -28,58 +31,46 @@ class Feistel {
 
   // The image of index in [0, size) under the permutation of that size and tweak.
   uint64_t operator()(uint64_t index, uint64_t size, uint64_t tweak = 0) const {
-    const int width = static_cast<int>(std::bit_width(size - 1));
-    const int bits = width < kMinBits ? kMinBits : width;
-    do index = encrypt(index, bits / 2, bits - bits / 2, tweak);
+    const uint64_t bits = bits_of(size);
+    do index = encrypt(index, bits, tweak);
     while (index >= size);
     return index;
   }
 
-  // The same for many, with index, size and tweak of the i-th given by calls: their multiplications wait for
-  // nothing but each other, so that several are under way at a time. At most kMost at once.
+  // Replaces many indices by their images, each with a size and a tweak of its own. At most kMost at once.
   static constexpr size_t kMost = 128;
-  template <typename SizeOf, typename TweakOf>
-  void replace(std::span<uint64_t> indices, const SizeOf& size_of, const TweakOf& tweak_of) const {
-    std::array<uint8_t, kMost> outside;  // those that go through the network again
-    size_t left = 0;
-    const Feistel keys = *this;  // which no store to the indices can change
-    const auto step = [&](size_t i) {
-      const uint64_t size = size_of(i);
-      const int width = static_cast<int>(std::bit_width(size - 1));
-      const int bits = width < kMinBits ? kMinBits : width;
-      const uint64_t image = keys.encrypt(indices[i], bits / 2, bits - bits / 2, tweak_of(i));
-      indices[i] = image;
-      outside[left] = static_cast<uint8_t>(i);
-      left += image >= size ? 1 : 0;
-    };
-    for (size_t i = 0; i < indices.size(); ++i) step(i);
-    while (left > 0) {
-      const size_t again = left;
-      left = 0;
-      for (size_t i = 0; i < again; ++i) step(outside[i]);
-    }
-  }
+  void replace(std::span<uint64_t> indices, const uint64_t* sizes, const uint64_t* tweaks) const;
 
   // For what is mixed by other means than a permutation.
   uint64_t first_key() const { return keys_[0]; }
 
  private:
-  static constexpr int kRounds = 6;
-  static constexpr int kMinBits = 6;
+  static constexpr size_t kRounds = 6;
+  static constexpr uint64_t kMinBits = 6;
+
+  static uint64_t bits_of(uint64_t size) {
+    const auto width = static_cast<uint64_t>(std::bit_width(size - 1));
+    return width < kMinBits ? kMinBits : width;
+  }
 
   // Each round replaces the left half by left ^ F(right) and swaps; halves of unequal width swap their widths
   // with them, and an even number of rounds brings the widths back. Both steps can be undone, so this is a
   // bijection.
-  uint64_t encrypt(uint64_t value, int left_bits, int right_bits, uint64_t tweak) const {
-    uint64_t left = value >> right_bits;
-    uint64_t right = value & ((uint64_t{1} << right_bits) - 1);
-    for (int round = 0; round < kRounds; round += 2) {
+  template <typename T>
+  [[gnu::always_inline]] T encrypt(T value, T bits, T tweak) const {
+    const T left_bits = bits >> 1;
+    const T right_bits = bits - left_bits;
+    T left = value >> right_bits;
+    T right = value & (((T{} + 1) << right_bits) - 1);
+    for (size_t round = 0; round < kRounds; round += 2) {
       // The high bits of the mix are its best.
-      left ^= mix64(right ^ keys_[static_cast<size_t>(round)] ^ tweak) >> (64 - left_bits);
-      right ^= mix64(left ^ keys_[static_cast<size_t>(round) + 1] ^ tweak) >> (64 - right_bits);
+      left ^= mix64_of(right ^ keys_[round] ^ tweak) >> (64 - left_bits);
+      right ^= mix64_of(left ^ keys_[round + 1] ^ tweak) >> (64 - right_bits);
     }
     return left << right_bits | right;
   }
+  // All of them once, eight at a time.
+  void encrypt_wide(std::span<uint64_t> indices, const uint64_t* bits, const uint64_t* tweaks) const;
 
   std::array<uint64_t, kRounds> keys_;
 };
