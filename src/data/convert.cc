@@ -6,11 +6,11 @@
 
 #include "base/error.h"
 #include "data/convert_tokens.h"
-#include "data/csv_encoding.h"
 #include "data/files.h"
 #include "data/format/compressed_source.h"
 #include "data/format/csv_record.h"
 #include "data/pipeline/shard_set.h"
+#include "data/table_encoding.h"
 
 namespace lockstep {
 namespace {

@@ -113,7 +113,7 @@ TEST(Fraud, FilesEqualMemoryAndLoadAsCsv) {
   const Table eval = open_table(table, train, {folder.path("tx/eval-*.csv")});
   EXPECT_EQ(train.source->size(), 2400);
   EXPECT_EQ(eval.source->size(), 600);
-  const CsvEncoding& encoding = train.encoding->encoding();
+  const TableEncoding& encoding = train.encoding->encoding();
   EXPECT_EQ(encoding.categorical,
             (std::vector<std::string>{"merchant", "category", "country", "home_country", "channel"}));
   EXPECT_EQ(encoding.numeric.size(), 8u);

@@ -105,7 +105,7 @@ constexpr std::string_view kCard = "card";
 constexpr int64_t kFewestKnown = 10000;
 constexpr int64_t kMostKnown = 2000000;
 
-void name_fraud_roles(CsvOptions& csv) {
+void name_fraud_roles(EncodingOptions& csv) {
   for (const FraudColumn& column : fraud_columns()) {
     if (column.name == csv.label || column.name == "time" || column.name == kCard) continue;
     (column.field == FraudField::kText ? csv.categorical : csv.numeric).emplace_back(column.name);

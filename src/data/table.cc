@@ -67,11 +67,11 @@ std::string text_of(const BlockColumn& column, size_t record) {
 // A column that a transform makes and nobody reads was meant for the model.
 void check_made_are_used(const TableOptions& options, const std::vector<std::string>& header,
                          const std::vector<BlockField>& made, const Transforms& transforms,
-                         const CsvEncoding& encoding) {
+                         const TableEncoding& encoding) {
   std::set<std::string> used(header.begin(), header.end());
   for (const auto& transform : transforms)
     for (const BlockField& field : transform->reads()) used.insert(field.name);
-  for (const CsvNumeric& column : encoding.numeric) used.insert(column.name);
+  for (const NumericColumn& column : encoding.numeric) used.insert(column.name);
   used.insert(encoding.categorical.begin(), encoding.categorical.end());
   used.insert(options.csv.ignore.begin(), options.csv.ignore.end());
   for (const BlockField& field : made) {
@@ -136,7 +136,7 @@ std::vector<ColumnLook> looks_of_shard(const TableOptions& options, const ShardS
 
 // The roles of the columns, by the names and the first records of the first shard, and by what transforms
 // make. Where roles are named, the names are enough.
-CsvEncoding roles_of(const TableOptions& options, const Transforms& transforms, Shards shards, bool kept) {
+TableEncoding roles_of(const TableOptions& options, const Transforms& transforms, Shards shards, bool kept) {
   if (shards.empty()) throw UserError("no data files are given");
   shards.resize(1);
   const std::string name = shards[0]->name();
@@ -155,7 +155,7 @@ CsvEncoding roles_of(const TableOptions& options, const Transforms& transforms, 
   std::vector<std::string> names;
   for (const TransformOptions& transform : options.transforms) names.push_back(transform.name);
   const std::vector<BlockField> made = made_columns(transforms, names, fields);
-  CsvEncoding encoding = resolve_roles(options.csv, name, header, looks, made);
+  TableEncoding encoding = resolve_roles(options.csv, name, header, looks, made);
   check_made_are_used(options, header, made, transforms, encoding);
   return encoding;
 }

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "data/csv_encoding.h"
 #include "data/order/record_set.h"
 #include "data/pipeline/file_source.h"
 #include "data/select/table_selection.h"
+#include "data/table_encoding.h"
 #include "data/transform/chain.h"
 #include "data/transform/encode_table.h"
 #include "data/transform/encode_text.h"
@@ -22,7 +22,7 @@ using TextRole = EncodeTextOptions;
 
 struct TableOptions {
   std::string format = "csv";
-  CsvOptions csv;                                    // roles, and the share to hold out of the fit
+  EncodingOptions csv;                               // roles, and the share to hold out of the fit
   std::vector<TransformOptions> transforms = {};     // before the table is encoded
   std::map<std::string, std::string> settings = {};  // of the format
   BadRecords bad = BadRecords::kStop;

@@ -71,9 +71,9 @@ class TableTransforms : public testing::Test {
 
 TEST_F(TableTransforms, MakeColumnsOfTheModel) {
   const Table table = open(options_with(kChain));
-  const CsvEncoding& encoding = table.encoding->encoding();
+  const TableEncoding& encoding = table.encoding->encoding();
   std::vector<std::string> numeric;
-  for (const CsvNumeric& column : encoding.numeric) numeric.push_back(column.name);
+  for (const NumericColumn& column : encoding.numeric) numeric.push_back(column.name);
   EXPECT_EQ(numeric, (std::vector<std::string>{"amount", "amount_missing", "time_weekday", "time_hour_sin",
                                                "time_hour_cos"}));
   EXPECT_EQ(encoding.categorical,

@@ -156,9 +156,9 @@ void set_images(const JobSpec& spec, DataOptions& options) {
                     spec.where("data.images.ratio"), images.ratio[0], images.ratio[1]);
 }
 
-CsvOptions csv_options(const JobSpec& spec) {
+EncodingOptions csv_options(const JobSpec& spec) {
   const SourceSpec& train = spec.data.train;
-  CsvOptions csv;
+  EncodingOptions csv;
   csv.label = train.label;
   csv.numeric = train.columns.numeric;
   csv.categorical = train.columns.categorical;

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "data/csv_encoding.h"
 #include "data/format/csv_record.h"
 #include "data/format/decimal.h"
+#include "data/table_encoding.h"
 #include "data/transform/civil_time.h"
 #include "data/transform/transform.h"
 

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
-#include "data/csv_encoding.h"
 #include "data/format/csv_record.h"
 #include "data/format/text_lines.h"
+#include "data/table_encoding.h"
 
 namespace lockstep {
 namespace {

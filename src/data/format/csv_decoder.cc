@@ -6,9 +6,9 @@
 #include <array>
 
 #include "base/error.h"
-#include "data/csv_encoding.h"
 #include "data/format/csv_record.h"
 #include "data/format/text_lines.h"
+#include "data/table_encoding.h"
 
 namespace lockstep {
 namespace {

@@ -7,10 +7,10 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "data/csv_encoding.h"
 #include "data/format/csv_record.h"
 #include "data/index/sidecar.h"
 #include "data/pipeline/shard_set.h"
+#include "data/table_encoding.h"
 
 namespace lockstep {
 namespace {

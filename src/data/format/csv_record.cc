@@ -3,8 +3,8 @@
 #include <charconv>
 #include <cstring>
 
-#include "data/csv_encoding.h"
 #include "data/format/decimal.h"
+#include "data/table_encoding.h"
 
 namespace lockstep {
 namespace {

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "base/error.h"
-#include "data/csv_encoding.h"
 #include "data/format/csv_record.h"
+#include "data/table_encoding.h"
 
 namespace lockstep {
 namespace {

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "data/csv_encoding.h"
 #include "data/select/compare_values.h"
 #include "data/select/filter.h"
+#include "data/table_encoding.h"
 #include "data/transform/transform.h"
 
 namespace lockstep {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "data/csv_encoding.h"
 #include "data/format/column_block.h"
+#include "data/table_encoding.h"
 
 namespace lockstep {
 

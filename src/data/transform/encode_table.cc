@@ -12,7 +12,8 @@ namespace {
 
 class TableFit : public TransformFit {
  public:
-  explicit TableFit(const CsvEncoding& encoding) : encoding_(encoding), summaries_(encoding.numeric.size()) {}
+  explicit TableFit(const TableEncoding& encoding)
+      : encoding_(encoding), summaries_(encoding.numeric.size()) {}
 
   void add(const ColumnBlock& block) override {
     std::vector<double> numbers;
@@ -28,7 +29,7 @@ class TableFit : public TransformFit {
   const NumericSummary& summary(size_t column) const { return summaries_[column]; }
 
  private:
-  const CsvEncoding& encoding_;
+  const TableEncoding& encoding_;
   std::vector<NumericSummary> summaries_;
 };
 
@@ -38,7 +39,7 @@ const BlockColumn& column_near(const ColumnBlock& block, size_t place, const std
                                                                            : block.column(name);
 }
 
-void encode_dense(const CsvEncoding& encoding, const ColumnBlock& block, std::vector<float>& dense) {
+void encode_dense(const TableEncoding& encoding, const ColumnBlock& block, std::vector<float>& dense) {
   const size_t width = static_cast<size_t>(encoding.dense());
   const size_t records = static_cast<size_t>(block.records);
   dense.resize(records * width);
@@ -47,7 +48,7 @@ void encode_dense(const CsvEncoding& encoding, const ColumnBlock& block, std::ve
   thread_local std::vector<float> encoded;  // column after column
   encoded.resize(records * width);
   for (size_t i = 0; i < encoding.numeric.size(); ++i) {
-    const CsvNumeric& column = encoding.numeric[i];
+    const NumericColumn& column = encoding.numeric[i];
     const std::span<const double> numbers = numbers_in(column_near(block, i, column.name), room);
     encode_numbers(column, numbers, std::span(encoded).subspan(i * records, records));
     if (!column.missing_flag) continue;
@@ -83,7 +84,7 @@ bool take_labels(const BlockColumn& column, std::vector<float>& labels) {
       column.values);
 }
 
-void encode_labels(const CsvEncoding& encoding, const ColumnBlock& block, std::vector<float>& labels) {
+void encode_labels(const TableEncoding& encoding, const ColumnBlock& block, std::vector<float>& labels) {
   labels.resize(static_cast<size_t>(block.records));
   if (take_labels(block.column(encoding.label), labels)) return;
   for_each_text(block.column(encoding.label), labels.size(), [&](size_t r, std::string_view text) {
@@ -99,7 +100,7 @@ void encode_labels(const CsvEncoding& encoding, const ColumnBlock& block, std::v
 
 std::vector<BlockField> EncodeTable::reads() const {
   std::vector<BlockField> fields;
-  for (const CsvNumeric& column : encoding_.numeric) fields.push_back({column.name, ValueType::kF64, 1});
+  for (const NumericColumn& column : encoding_.numeric) fields.push_back({column.name, ValueType::kF64, 1});
   for (const std::string& name : encoding_.categorical) fields.push_back({name, ValueType::kBytes, 1});
   fields.push_back({encoding_.label, ValueType::kBytes, 1});
   return fields;

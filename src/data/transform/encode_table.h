@@ -1,12 +1,12 @@
-// EncodeTable: the columns of a table as the inputs of a tabular model, by data/csv_encoding.h: dense f32[D],
-// category.<i> i32 for each categorical column, labels f32. The last transform of every table, whatever
-// format it came in.
+// EncodeTable: the columns of a table as the inputs of a tabular model, by data/table_encoding.h: dense
+// f32[D], category.<i> i32 for each categorical column, labels f32. The last transform of every table,
+// whatever format it came in.
 #pragma once
 #include <string>
 #include <vector>
 
-#include "data/csv_encoding.h"
 #include "data/source.h"
+#include "data/table_encoding.h"
 #include "data/transform/transform.h"
 
 namespace lockstep {
@@ -14,7 +14,7 @@ namespace lockstep {
 class EncodeTable : public Transform {
  public:
   // `encoding` has the roles of the columns, and constants where it is not to be fitted.
-  EncodeTable(CsvOptions options, CsvEncoding encoding)
+  EncodeTable(EncodingOptions options, TableEncoding encoding)
       : options_(std::move(options)), encoding_(std::move(encoding)) {}
 
   std::string text() const override { return "table 1"; }
@@ -28,15 +28,15 @@ class EncodeTable : public Transform {
   std::string fitted() const override { return to_text(encoding_); }
   void set_fitted(std::string_view text) override { take_constants(text, encoding_); }
 
-  const CsvEncoding& encoding() const { return encoding_; }
+  const TableEncoding& encoding() const { return encoding_; }
   // As a source has them.
   std::vector<Column> columns() const;
 
  private:
   std::vector<BlockField> made_fields() const;
 
-  CsvOptions options_;
-  CsvEncoding encoding_;
+  EncodingOptions options_;
+  TableEncoding encoding_;
 };
 
 }  // namespace lockstep

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
-#include "data/csv_encoding.h"
+#include "data/table_encoding.h"
 #include "data/transform/registry.h"
 
 namespace lockstep {

@@ -1,5 +1,5 @@
 // How a table's columns become inputs: encoding, inference of roles, and what each malformed table is told.
-#include "data/csv_encoding.h"
+#include "data/table_encoding.h"
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@
 namespace lockstep {
 namespace {
 
-CsvOptions small_options() {
-  CsvOptions options;
+EncodingOptions small_options() {
+  EncodingOptions options;
   options.label = "y";
   options.numeric = {"x"};
   options.categorical = {"c"};
@@ -31,7 +31,7 @@ std::function<Shards()> shard(const std::string& name, const std::string& text) 
   };
 }
 
-Table table_of(const std::string& text, const CsvOptions& options = small_options()) {
+Table table_of(const std::string& text, const EncodingOptions& options = small_options()) {
   TableOptions table;
   table.csv = options;
   return open_table(table, shard("t.csv", text));
@@ -49,7 +49,7 @@ void read_all(const Source& source) {
   read(source, records);
 }
 
-std::string error_of(const std::string& text, const CsvOptions& options = small_options()) {
+std::string error_of(const std::string& text, const EncodingOptions& options = small_options()) {
   try {
     const Table table = table_of(text, options);
     read_all(*table.source);
@@ -59,7 +59,7 @@ std::string error_of(const std::string& text, const CsvOptions& options = small_
   return "";
 }
 
-TEST(CsvEncoding, EncodesColumnsForTheModel) {
+TEST(TableEncoding, EncodesColumnsForTheModel) {
   const Table table = table_of("x,c,y\n1,a,0\n3,b,1\n5,a,0\n");
   EXPECT_EQ(table.source->size(), 3);
   const Batch batch = read(*table.source, {2, 0, 1, kNoRecord});
@@ -77,36 +77,36 @@ TEST(CsvEncoding, EncodesColumnsForTheModel) {
   EXPECT_TRUE(table.source->describe(2).starts_with("t.csv:4")) << table.source->describe(2);
 }
 
-TEST(CsvEncoding, MissingNumbersBecomeTheMeanAndAFlag) {
+TEST(TableEncoding, MissingNumbersBecomeTheMeanAndAFlag) {
   const Table table = table_of("x,c,y\n1,a,0\nNA,a,1\n3,,0\n");
   EXPECT_EQ(table.encoding->encoding().dense(), 2);
   const Batch batch = read(*table.source, {0, 1, 2});
   EXPECT_EQ(std::vector<float>(batch.values<float>(0).begin(), batch.values<float>(0).end()),
             (std::vector<float>{-1, 0, 0, 1, 1, 0}));
   EXPECT_EQ(batch.values<int32_t>(1)[2], 0);
-  CsvOptions options = small_options();
+  EncodingOptions options = small_options();
   options.fill = 3;
   const Table filled = table_of("x,c,y\n1,a,0\nNA,a,1\n3,,0\n", options);
   EXPECT_EQ(read(*filled.source, {1}).values<float>(0)[0], 1.0f);
 }
 
-TEST(CsvEncoding, SkewedColumnsTakeLog1p) {
+TEST(TableEncoding, SkewedColumnsTakeLog1p) {
   std::string text = "x,c,y\n";
   for (int i = 0; i < 300; ++i) text += fmt::format("{},a,0\n", i == 50 ? 100000 : i);
   EXPECT_TRUE(table_of(text).encoding->encoding().numeric[0].log1p);
-  CsvOptions options = small_options();
+  EncodingOptions options = small_options();
   options.log1p = std::vector<std::string>{};
   EXPECT_FALSE(table_of(text, options).encoding->encoding().numeric[0].log1p);
   EXPECT_EQ(read(*table_of(text, options).source, {50}).values<float>(0)[0], kNumericClip);
 }
 
-TEST(CsvEncoding, ManyNumbersAreEncodedAsEachAlone) {
+TEST(TableEncoding, ManyNumbersAreEncodedAsEachAlone) {
   const std::vector<double> values{0, -0.0, 1.5, -7, 1e30, -1e30, std::nan(""), 3.25, 12, 1e-9, 1000};
-  const CsvNumeric scaled{.name = "x", .mean = 2.5, .deviation = 1.25, .fill = 0.75};
-  CsvNumeric logs = scaled, as_is = scaled;
+  const NumericColumn scaled{.name = "x", .mean = 2.5, .deviation = 1.25, .fill = 0.75};
+  NumericColumn logs = scaled, as_is = scaled;
   logs.log1p = true;
   as_is.as_is = true;
-  for (const CsvNumeric& column : {scaled, logs, as_is}) {
+  for (const NumericColumn& column : {scaled, logs, as_is}) {
     std::vector<float> together(values.size());
     encode_numbers(column, values, together);
     for (size_t i = 0; i < values.size(); ++i) {
@@ -116,18 +116,18 @@ TEST(CsvEncoding, ManyNumbersAreEncodedAsEachAlone) {
   }
 }
 
-TEST(CsvEncoding, RolesAreInferred) {
+TEST(TableEncoding, RolesAreInferred) {
   std::string text = "id,amount,kind,empty,y\n";
   for (int i = 0; i < 300; ++i) text += fmt::format("t{},{}.5,k{},,{}\n", i, i, i % 3, i % 2);
-  CsvOptions options;
+  EncodingOptions options;
   options.label = "y";
-  const CsvEncoding encoding = table_of(text, options).encoding->encoding();
+  const TableEncoding encoding = table_of(text, options).encoding->encoding();
   ASSERT_EQ(encoding.numeric.size(), 1u);
   EXPECT_EQ(encoding.numeric[0].name, "amount");
   EXPECT_EQ(encoding.categorical, std::vector<std::string>{"kind"});
 }
 
-TEST(CsvEncoding, HeldOutShardsUseTheTrainingConstants) {
+TEST(TableEncoding, HeldOutShardsUseTheTrainingConstants) {
   const Table train = table_of("x,c,y\n1,a,0\n3,b,1\n");
   // Columns are found by name, so another order gives the same record.
   const Table eval = open_table({.csv = small_options()}, train, shard("e.csv", "y,extra,c,x\n1,q,b,3\n"));
@@ -136,17 +136,17 @@ TEST(CsvEncoding, HeldOutShardsUseTheTrainingConstants) {
   for (size_t i = 0; i < a.columns().size(); ++i) EXPECT_EQ(std::memcmp(a.data(i), b.data(i), 4), 0);
 }
 
-TEST(CsvEncoding, FingerprintFollowsContentAndEncoding) {
+TEST(TableEncoding, FingerprintFollowsContentAndEncoding) {
   const std::string text = "x,c,y\n1,a,0\n3,b,1\n";
   const std::string first = table_of(text).source->fingerprint();
   EXPECT_EQ(first, table_of(text).source->fingerprint());
   EXPECT_NE(first, table_of("x,c,y\n1,a,0\n3,B,1\n").source->fingerprint());
-  CsvOptions options = small_options();
+  EncodingOptions options = small_options();
   options.buckets = 101;
   EXPECT_NE(first, table_of(text, options).source->fingerprint());
 }
 
-TEST(CsvEncoding, BucketsAreStableAndSpread) {
+TEST(TableEncoding, BucketsAreStableAndSpread) {
   EXPECT_EQ(category_bucket("", 1000), 0);
   // Golden: another answer would shuffle the rows of every trained table.
   EXPECT_EQ(category_bucket("grocery", 1000), 711);
@@ -161,7 +161,7 @@ TEST(CsvEncoding, BucketsAreStableAndSpread) {
   EXPECT_GT(seen.size(), 980u);  // 995 expected of a random function
 }
 
-TEST(CsvEncoding, MalformedTablesAreNamedByFileAndLine) {
+TEST(TableEncoding, MalformedTablesAreNamedByFileAndLine) {
   EXPECT_TRUE(
       error_of("x,c,y\n1,a,0\n1,a\n").starts_with("t.csv:3: 2 fields, but the header names 3 columns"));
   EXPECT_TRUE(error_of("x,c,y\n1,a,0\nmany,a,0\n")
@@ -176,9 +176,9 @@ TEST(CsvEncoding, MalformedTablesAreNamedByFileAndLine) {
   EXPECT_TRUE(error_of("x,c,y\n1,\"a,0\n").starts_with("t.csv:2: the quote that opens here is never closed"));
 }
 
-TEST(CsvEncoding, ImpossibleRolesAreRefused) {
+TEST(TableEncoding, ImpossibleRolesAreRefused) {
   const std::string text = "x,c,y\n-1,a,0\n";
-  CsvOptions options = small_options();
+  EncodingOptions options = small_options();
   options.categorical = {"x"};
   EXPECT_NE(error_of(text, options).find("two roles"), std::string::npos);
   options = small_options();

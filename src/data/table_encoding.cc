@@ -1,4 +1,4 @@
-#include "data/csv_encoding.h"
+#include "data/table_encoding.h"
 
 #include <algorithm>
 #include <charconv>
@@ -51,15 +51,15 @@ ColumnLook look_of(const BlockField& made) {
 
 }  // namespace
 
-int64_t CsvEncoding::dense() const {
+int64_t TableEncoding::dense() const {
   int64_t count = static_cast<int64_t>(numeric.size());
-  for (const CsvNumeric& column : numeric) count += column.missing_flag;
+  for (const NumericColumn& column : numeric) count += column.missing_flag;
   return count;
 }
 
-std::string to_text(const CsvEncoding& encoding) {
+std::string to_text(const TableEncoding& encoding) {
   std::string text = fmt::format("label {}\n", encoding.label);
-  for (const CsvNumeric& c : encoding.numeric)
+  for (const NumericColumn& c : encoding.numeric)
     text += fmt::format("numeric {} log1p={} flag={} mean={} deviation={} fill={}{}\n", c.name, c.log1p,
                         c.missing_flag, c.mean, c.deviation, c.fill, c.as_is ? " as_is" : "");
   for (const std::string& name : encoding.categorical) {
@@ -70,9 +70,9 @@ std::string to_text(const CsvEncoding& encoding) {
   return text;
 }
 
-void take_constants(std::string_view text, CsvEncoding& encoding) {
-  CsvEncoding taken = encoding;
-  for (CsvNumeric& column : taken.numeric) {
+void take_constants(std::string_view text, TableEncoding& encoding) {
+  TableEncoding taken = encoding;
+  for (NumericColumn& column : taken.numeric) {
     const std::string begin = fmt::format("numeric {} log1p=", column.name);
     const size_t at = text.find(begin);
     std::string_view line = at == std::string_view::npos ? "" : text.substr(at + begin.size());
@@ -139,8 +139,8 @@ const BlockField* find_made(const std::vector<BlockField>& made, std::string_vie
 }
 
 // What columns that transforms made can be taken as.
-void take_made(const CsvOptions& options, const std::vector<BlockField>& made, CsvEncoding& encoding) {
-  for (CsvNumeric& column : encoding.numeric)
+void take_made(const EncodingOptions& options, const std::vector<BlockField>& made, TableEncoding& encoding) {
+  for (NumericColumn& column : encoding.numeric)
     if (const BlockField* field = find_made(made, column.name)) column.as_is = field->scaled;
   for (const std::string& column : encoding.categorical) {
     const BlockField* field = find_made(made, column);
@@ -162,16 +162,16 @@ std::vector<ColumnLook> looks_of(const std::vector<std::vector<std::string>>& sa
   return looks;
 }
 
-CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
-                          const std::vector<std::string>& header, const std::vector<ColumnLook>& looks,
-                          const std::vector<BlockField>& made) {
+TableEncoding resolve_roles(const EncodingOptions& options, std::string_view name,
+                            const std::vector<std::string>& header, const std::vector<ColumnLook>& looks,
+                            const std::vector<BlockField>& made) {
   if (options.buckets < 2 || options.buckets > std::numeric_limits<int32_t>::max())
     throw UserError("categorical columns have {} buckets; use at least 2 and below 2^31", options.buckets);
   std::vector<std::string> all = header;
   for (const BlockField& field : made)
     if (field.width == 1 && !contains(header, field.name)) all.push_back(field.name);
   require_column(name, all, options.label);
-  CsvEncoding encoding{options.label, {}, {}, options.buckets};
+  TableEncoding encoding{options.label, {}, {}, options.buckets};
   for (const auto* names : {&options.numeric, &options.categorical, &options.ignore})
     for (const std::string& column : *names) require_column(name, all, column);
   for (const std::string& column : options.numeric) encoding.numeric.push_back({.name = column});
@@ -185,7 +185,7 @@ CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
       if (look == ColumnLook::kCategorical) encoding.categorical.push_back(all[i]);
     }
   }
-  for (const CsvNumeric& column : encoding.numeric)
+  for (const NumericColumn& column : encoding.numeric)
     if (column.name == options.label || contains(encoding.categorical, column.name))
       throw UserError("column '{}' has two roles; name it once", column.name);
   if (contains(encoding.categorical, options.label))
@@ -216,7 +216,7 @@ void NumericSummary::merge(const NumericSummary& next) {
   logs.merge(next.logs);
 }
 
-void fit_numeric(const CsvOptions& options, const NumericSummary& summary, CsvNumeric& column) {
+void fit_numeric(const EncodingOptions& options, const NumericSummary& summary, NumericColumn& column) {
   const Moments& m = summary.values;
   const bool named = options.log1p && contains(*options.log1p, column.name);
   column.missing_flag = m.count < summary.records;
@@ -238,7 +238,7 @@ void fit_numeric(const CsvOptions& options, const NumericSummary& summary, CsvNu
   column.fill = options.fill ? encode_number(column, *options.fill) : 0.0;
 }
 
-float encode_number(const CsvNumeric& column, double value) {
+float encode_number(const NumericColumn& column, double value) {
   if (std::isnan(value)) return static_cast<float>(column.fill);
   if (column.as_is) return static_cast<float>(value);
   // Values below 0 can only appear outside the training shards.
@@ -250,7 +250,7 @@ float encode_number(const CsvNumeric& column, double value) {
 namespace {
 
 // The arithmetic of encode_number without branches, several at a time.
-[[gnu::always_inline]] inline void encode_scaled(const CsvNumeric& column, std::span<const double> values,
+[[gnu::always_inline]] inline void encode_scaled(const NumericColumn& column, std::span<const double> values,
                                                  std::span<float> out) {
   const double mean = column.mean, deviation = column.deviation, fill = column.fill;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -261,14 +261,14 @@ namespace {
   }
 }
 
-[[gnu::target("avx2")]] void encode_scaled_wide(const CsvNumeric& column, std::span<const double> values,
+[[gnu::target("avx2")]] void encode_scaled_wide(const NumericColumn& column, std::span<const double> values,
                                                 std::span<float> out) {
   encode_scaled(column, values, out);
 }
 
 }  // namespace
 
-void encode_numbers(const CsvNumeric& column, std::span<const double> values, std::span<float> out) {
+void encode_numbers(const NumericColumn& column, std::span<const double> values, std::span<float> out) {
   static const bool wide = __builtin_cpu_supports("avx2") != 0;
   if (column.log1p || column.as_is)
     for (size_t i = 0; i < values.size(); ++i) out[i] = encode_number(column, values[i]);

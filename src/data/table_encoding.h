@@ -1,9 +1,9 @@
-// CsvEncoding: how the columns of a table become model inputs, fitted on the training shards and then applied
-// unchanged to every other shard.
+// TableEncoding: how the columns of a table become model inputs, fitted on the training shards and then
+// applied unchanged to every other shard.
 //
 //   numeric      log1p where the column is skewed, then (x - mean) / deviation, clipped to +-kNumericClip. A
-//   missing value
-//                becomes the fill value (the mean, unless one is given) and sets the column's missing flag.
+//                missing value becomes the fill value (the mean, unless one is given) and sets the column's
+//                missing flag.
 //   categorical  bucket 0 when missing, otherwise 1 + hash(value) in [1, buckets).
 //   made         columns that transforms have scaled or numbered already are taken as they are.
 //   label        0 or 1 (also true and false).
@@ -26,7 +26,7 @@ inline constexpr double kNumericClip = 10.0;
 
 // What the job file says about a table. With neither numeric nor categorical columns named, their roles are
 // inferred.
-struct CsvOptions {
+struct EncodingOptions {
   std::string label;
   std::vector<std::string> numeric;
   std::vector<std::string> categorical;
@@ -40,7 +40,7 @@ struct CsvOptions {
   bool names_roles() const { return !numeric.empty() || !categorical.empty(); }
 };
 
-struct CsvNumeric {
+struct NumericColumn {
   std::string name;
   bool log1p = false;
   bool missing_flag = false;  // where training data has missing values
@@ -50,9 +50,9 @@ struct CsvNumeric {
   bool as_is = false;  // neither log1p, nor scaled, nor clipped
 };
 
-struct CsvEncoding {
+struct TableEncoding {
   std::string label;
-  std::vector<CsvNumeric> numeric;
+  std::vector<NumericColumn> numeric;
   std::vector<std::string> categorical;
   int64_t buckets = 0;
   // Categorical columns whose values are rows of the table already, all below this.
@@ -62,9 +62,9 @@ struct CsvEncoding {
 };
 
 // One line per column with every constant in full: stored with a run, and hashed into its identity.
-std::string to_text(const CsvEncoding& encoding);
+std::string to_text(const TableEncoding& encoding);
 // The constants of such a text for an encoding that has the same columns. Throws UserError if it has others.
-void take_constants(std::string_view text, CsvEncoding& encoding);
+void take_constants(std::string_view text, TableEncoding& encoding);
 
 bool is_missing(std::string_view field);
 // Nothing when the field is not a number of at most 1e30 in magnitude. Surrounding spaces and a leading + are
@@ -82,9 +82,9 @@ std::vector<ColumnLook> looks_of(const std::vector<std::vector<std::string>>& sa
 // The roles of a table's columns, without constants yet. `looks` are those of its columns, of no use where
 // the options name roles; `name` is its file. `made` are the columns that transforms make or change: their
 // kind says what they are.
-CsvEncoding resolve_roles(const CsvOptions& options, std::string_view name,
-                          const std::vector<std::string>& header, const std::vector<ColumnLook>& looks,
-                          const std::vector<BlockField>& made = {});
+TableEncoding resolve_roles(const EncodingOptions& options, std::string_view name,
+                            const std::vector<std::string>& header, const std::vector<ColumnLook>& looks,
+                            const std::vector<BlockField>& made = {});
 
 // What fitting a numeric column needs to know of its values: theirs, and those of their logarithms, which are
 // of no use once a value is negative.
@@ -97,8 +97,8 @@ struct NumericSummary {
 NumericSummary summarise(std::span<const double> values);  // NaN is missing
 
 // Fits a numeric column to the training values.
-void fit_numeric(const CsvOptions& options, const NumericSummary& summary, CsvNumeric& column);
-float encode_number(const CsvNumeric& column, double value);
-void encode_numbers(const CsvNumeric& column, std::span<const double> values, std::span<float> out);
+void fit_numeric(const EncodingOptions& options, const NumericSummary& summary, NumericColumn& column);
+float encode_number(const NumericColumn& column, double value);
+void encode_numbers(const NumericColumn& column, std::span<const double> values, std::span<float> out);
 
 }  // namespace lockstep
