@@ -1,8 +1,10 @@
 #include "data/pipeline/batch_stream.h"
 
 #include <algorithm>
+#include <ctime>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 
@@ -10,11 +12,13 @@ namespace lockstep {
 namespace {
 
 // Large enough that handing a piece out costs nothing, small enough that all readers find one.
-constexpr int64_t kPieceBytes = 256 << 10;
+constexpr int64_t kPieceBytes = 512 << 10;
 constexpr int64_t kMostFetchAhead = 64 << 20;
 // The source is told of so many times the rows that were read so far, until it has been told enough: the
 // first batches do not wait for plans.
 constexpr int64_t kPlanGrowth = 32;
+constexpr double kGlance = 5e-3;  // seconds between two looks at what readers do
+constexpr double kBusy = 0.5;     // of a processor's time
 
 double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -33,10 +37,23 @@ void attribute(double seconds, const StageTimes& before, const StageTimes& after
                         static_cast<double>(all);
 }
 
-double share_of_fetching(const StageTimes& times) {
-  const int64_t all = std::accumulate(times.nanoseconds.begin(), times.nanoseconds.end(), int64_t{0});
-  const int64_t fetching = times.nanoseconds[static_cast<size_t>(InputStage::kFetch)];
-  return all > 0 ? static_cast<double>(fetching) / static_cast<double>(all) : 0;
+// Of the work between two times.
+double share_of_fetching(const StageTimes& before, const StageTimes& after) {
+  const auto all_of = [](const StageTimes& times) {
+    return std::accumulate(times.nanoseconds.begin(), times.nanoseconds.end(), int64_t{0});
+  };
+  const auto fetching_of = [](const StageTimes& times) {
+    return times.nanoseconds[static_cast<size_t>(InputStage::kFetch)];
+  };
+  const int64_t all = all_of(after) - all_of(before);
+  return all > 0 ? static_cast<double>(fetching_of(after) - fetching_of(before)) / static_cast<double>(all)
+                 : 0;
+}
+
+double processor_time() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 KnobLimits limits_of(const StreamOptions& options, int64_t batch_bytes) {
@@ -72,7 +89,7 @@ const Batch& BatchStream::get(int64_t number) {
   LOCKSTEP_CHECK(number >= 0 && number < plan_.batches, "batch {} of {}", number, plan_.batches);
   const Clock::time_point start = Clock::now();
   std::unique_lock lock(mutex_);
-  if (report_.batches++ == 0) started_ = calm_since_ = start;
+  if (report_.batches++ == 0) started_ = calm_since_ = seen_ = start;
   if (current_) close(std::move(current_));
   const bool follows = number == next_ && number > 0;
   if (number != next_) seek(number, lock);
@@ -80,12 +97,16 @@ const Batch& BatchStream::get(int64_t number) {
   Open& wanted = open(number);
   if (wanted.left > 0) {
     const StageTimes before = stages();
+    const double processor = fetching_ ? processor_time() : 0;
     finish(wanted, lock);
     const Clock::time_point end = Clock::now();
+    look_at_readers(seconds_between(start, end), fetching_ ? processor_time() - processor : 0);
     const double behind = behind_ ? seconds_between(behind_since_, end) : 0;
     report_.waited[kReorderWait] += behind;
     attribute(seconds_between(start, end) - behind, before, stages(), report_);
-    if (follows) knobs_.waited(busy_ >= knobs_.readers(), share_of_fetching(stages()));
+    if (follows)
+      knobs_.waited(
+          {.busy = busy_ >= knobs_.readers(), .full = std::exchange(was_full_, false), .files = for_files_});
   } else {
     note_calm();
   }
@@ -98,13 +119,17 @@ const Batch& BatchStream::get(int64_t number) {
   return *current_;
 }
 
-// The caller makes pieces of its batch as long as there are any, and waits for those that others make.
+// The caller makes pieces of its batch as long as there are any, and waits for those that others make: at
+// work on what comes next, where there is any.
 void BatchStream::finish(Open& open, std::unique_lock<std::mutex>& lock) {
   waits_ = true;
   behind_ = false;
   call_readers();
   while (open.left > 0) {
-    if (claimed_ < next_ * pieces_ && can_make()) {
+    // Once the rest of this batch is in the hands of others, it is soon done, unless it waits for files:
+    // sleeping meanwhile takes longer than a piece of the next one does.
+    const int64_t end = for_files_ ? next_ * pieces_ : end_of_ahead();
+    if (claimed_ < end && can_make()) {
       make_next(lock);
     } else {
       note_behind();
@@ -126,7 +151,7 @@ void BatchStream::read_ahead() {
   }
   --busy_;
   if (busy_ == 0 && !full_ && claimed_ >= end_of_ahead()) {
-    full_ = true;
+    full_ = was_full_ = true;
     full_since_ = Clock::now();
   }
   if (stopping_ || waits_) changed_.notify_all();
@@ -261,6 +286,21 @@ void BatchStream::call_readers() {
   full_ = false;
   const int64_t wanted = std::min<int64_t>(knobs_.readers(), busy_ + free);
   for (; busy_ < wanted; ++busy_) options_.pool->submit([this] { read_ahead(); });
+}
+
+// Reading what the system has in memory is fetching too, but takes a processor; waiting for a disk does not.
+void BatchStream::look_at_readers(double seconds, double processor) {
+  seen_waiting_ += seconds;
+  seen_processor_ += processor;
+  const Clock::time_point now = Clock::now();
+  if (seconds_between(seen_, now) < kGlance) return;
+  const StageTimes times = stages();
+  const int at_work = std::min(std::max(1, knobs_.readers()), options_.processors);
+  for_files_ = fetching_ && seen_processor_ < kBusy * seen_waiting_ * at_work;
+  fetching_ = share_of_fetching(seen_stages_, times) > 0.5;
+  seen_ = now;
+  seen_stages_ = times;
+  seen_waiting_ = seen_processor_ = 0;
 }
 
 // Notes when everything is ready but what the caller waits for.

@@ -89,6 +89,7 @@ class BatchStream {
   void finish(Open& open, std::unique_lock<std::mutex>& lock);
   void call_readers();
   void read_ahead();  // what a reader does; takes the lock itself
+  void look_at_readers(double seconds, double processor);
   void note_behind();
   void note_calm();
 
@@ -117,8 +118,15 @@ class BatchStream {
   int busy_ = 0;                 // readers at work
   Clock::time_point full_since_;
   bool full_ = false;
+  bool was_full_ = false;           // since the caller last waited
   Clock::time_point behind_since_;  // all but the batch that is waited for is ready
   bool behind_ = false;
+  // What readers did since they were last looked at: in all, and while the caller waited.
+  Clock::time_point seen_;
+  StageTimes seen_stages_;
+  double seen_waiting_ = 0, seen_processor_ = 0;  // seconds
+  bool fetching_ = false;                         // most of their time went into reading files
+  bool for_files_ = false;                        // and mostly into waiting for them
   Clock::time_point calm_since_;
   double calm_consumer_ = 0;
   InputReport report_;

@@ -78,7 +78,7 @@ TEST(BatchStream, GivesBatchesInOrderForAnyReaders) {
 
 TEST(BatchStream, LargeBatchesAreMadeInPieces) {
   const SlowSource source;
-  constexpr int64_t kRows = 100000, kLast = 70001;
+  constexpr int64_t kRows = 200000, kLast = 140001;
   const BatchPlan plan{4, kRows, kLast,
                        [](int64_t batch, int64_t row, std::span<int64_t> records, std::vector<int64_t>*) {
                          std::iota(records.begin(), records.end(), batch * kRows + row);

@@ -17,15 +17,16 @@ ReadingKnobs::ReadingKnobs(const KnobLimits& limits)
       ahead_(std::min(kFirstAhead, limits.ahead)),
       patience_(kPatience) {}
 
-void ReadingKnobs::waited(bool busy, double fetching) {
+void ReadingKnobs::waited(const Wait& wait) {
   if (lowered_) patience_ *= 2;
   lowered_ = false;
   calm_ = 0;
-  ahead_ = std::min(2 * ahead_, limits_.ahead);
-  const bool for_files = fetching > 0.5;
-  const int most = for_files ? limits_.waiting_readers : std::min(limits_.readers, limits_.waiting_readers);
-  if (busy) readers_ = std::max(readers_, std::min(2 * readers_, most));
-  if (for_files) fetch_ = std::min(std::max(2 * fetch_, kFirstFetch), limits_.fetch);
+  // Where readers never stop, batches are made as fast as they can be, and a longer queue of them is only
+  // cold memory.
+  if (wait.full || !wait.busy) ahead_ = std::min(2 * ahead_, limits_.ahead);
+  const int most = wait.files ? limits_.waiting_readers : std::min(limits_.readers, limits_.waiting_readers);
+  if (wait.busy) readers_ = std::max(readers_, std::min(2 * readers_, most));
+  if (wait.files) fetch_ = std::min(std::max(2 * fetch_, kFirstFetch), limits_.fetch);
 }
 
 bool ReadingKnobs::did_not_wait(double idle) {

@@ -1,7 +1,8 @@
 // ReadingKnobs: how many readers make batches, how many batches they make ahead, and how many bytes of files
-// are asked for ahead. All begin small. A wait of the caller raises what it waited on; a long time without
-// one in which readers were mostly idle lowers all of them, and if that was too much, the next try comes
-// later.
+// are asked for ahead. All begin small. A wait of the caller raises what would have helped: more batches
+// ahead where readers had stopped at those there may be, more readers where none was free; a long time
+// without one in which readers were mostly idle lowers all of them, and if that was too much, the next try
+// comes later.
 #pragma once
 #include <cstdint>
 
@@ -22,8 +23,12 @@ class ReadingKnobs {
   int64_t ahead() const { return ahead_; }
   int64_t fetch() const { return fetch_; }
 
-  // `busy`: all readers had work; `fetching`: the share of their time that went into reading files.
-  void waited(bool busy, double fetching);
+  struct Wait {
+    bool busy = false;   // all readers had work
+    bool full = false;   // since the wait before, they had made all that they may make ahead
+    bool files = false;  // most of their time goes into waiting for files
+  };
+  void waited(const Wait& wait);
   // `idle`: the share of the time since the last change in which readers had nothing to do. True: changed.
   bool did_not_wait(double idle);
 

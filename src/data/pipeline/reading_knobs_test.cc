@@ -28,33 +28,34 @@ TEST(ReadingKnobs, BeginSmall) {
 
 TEST(ReadingKnobs, AWaitRaisesWhatItWasFor) {
   ReadingKnobs knobs(kLimits);
-  knobs.waited(false, 0.1);  // readers had nothing to do: what they make is uneven
+  knobs.waited({});  // readers had nothing to do: what they make is uneven
   EXPECT_EQ(knobs.readers(), 1);
   EXPECT_EQ(knobs.ahead(), 8);
-  knobs.waited(true, 0.1);
+  knobs.waited({.busy = true});
   EXPECT_EQ(knobs.readers(), 2);
+  EXPECT_EQ(knobs.ahead(), 8);  // which they did not reach
   EXPECT_EQ(knobs.fetch(), 0);
-  for (int i = 0; i < 10; ++i) knobs.waited(true, 0.1);
+  for (int i = 0; i < 10; ++i) knobs.waited({.busy = true, .full = true});
   EXPECT_EQ(knobs.readers(), 4);  // as many as keep processors busy
   EXPECT_EQ(knobs.ahead(), 20);
-  knobs.waited(true, 0.9);
+  knobs.waited({.busy = true, .files = true});
   EXPECT_EQ(knobs.readers(), 8);  // those that wait for files may be more
   EXPECT_EQ(knobs.fetch(), 1 << 20);
-  for (int i = 0; i < 10; ++i) knobs.waited(true, 0.9);
+  for (int i = 0; i < 10; ++i) knobs.waited({.busy = true, .files = true});
   EXPECT_EQ(knobs.readers(), 16);
   EXPECT_EQ(knobs.fetch(), 3 << 20);
 }
 
 TEST(ReadingKnobs, ComeDownWhenReadersAreIdleAndTryLessOftenWhereThatWasTooMuch) {
   ReadingKnobs knobs(kLimits);
-  for (int i = 0; i < 10; ++i) knobs.waited(true, 0.1);
+  for (int i = 0; i < 10; ++i) knobs.waited({.busy = true, .full = true});
   for (int i = 0; i < 5000; ++i) knobs.did_not_wait(0.1);  // never a wait, but readers are needed
   EXPECT_EQ(knobs.readers(), 4);
   const int first = calm_until_lowered(knobs);
   EXPECT_GT(first, 0);
   EXPECT_EQ(knobs.readers(), 2);
   EXPECT_EQ(knobs.ahead(), 15);
-  knobs.waited(true, 0.1);
+  knobs.waited({.busy = true, .full = true});
   EXPECT_EQ(knobs.readers(), 4);
   EXPECT_GT(calm_until_lowered(knobs), first);
   for (int i = 0; i < 100000; ++i) knobs.did_not_wait(1);
