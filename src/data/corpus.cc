@@ -4,8 +4,8 @@
 
 namespace lockstep {
 
-std::shared_ptr<const FileSource> open_corpus(const CorpusOptions& options,
-                                              const std::vector<std::string>& files) {
+std::shared_ptr<const Source> open_corpus(const CorpusOptions& options,
+                                          const std::vector<std::string>& files) {
   FormatOptions format;
   format.settings = {{"seq", std::to_string(options.seq)},
                      {"vocab", std::to_string(options.vocab)},
@@ -21,8 +21,7 @@ std::shared_ptr<const FileSource> open_corpus(const CorpusOptions& options,
   std::vector<Column> columns;
   for (const BlockField& field : shards->fields())
     columns.push_back({field.name, DType::kI32, {options.seq}});
-  return std::make_shared<FileSource>(std::move(shards), std::vector<std::shared_ptr<const Transform>>{},
-                                      FileSourceOptions{std::move(columns), options.budget, 0});
+  return open_rows(std::move(shards), std::move(columns), options.budget);
 }
 
 }  // namespace lockstep

@@ -1,10 +1,11 @@
-// Corpora of tokens in files as a source for next-token training: format/tokens_format.h under a FileSource.
+// Corpora of tokens in files as a source for next-token training: format/tokens_format.h under a source of
+// rows.
 #pragma once
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "data/pipeline/file_source.h"
+#include "data/pipeline/mapped_source.h"
 
 namespace lockstep {
 
@@ -20,7 +21,7 @@ struct CorpusOptions {
   IndexProgress progress = {};
 };
 
-std::shared_ptr<const FileSource> open_corpus(const CorpusOptions& options,
-                                              const std::vector<std::string>& files);
+std::shared_ptr<const Source> open_corpus(const CorpusOptions& options,
+                                          const std::vector<std::string>& files);
 
 }  // namespace lockstep

@@ -19,8 +19,8 @@ std::unique_ptr<ByteSource> open_joined(const std::vector<std::string>& paths, c
 
 }  // namespace
 
-std::shared_ptr<const FileSource> open_text_files(const TextOptions& options,
-                                                  const std::vector<std::string>& files) {
+std::shared_ptr<const Source> open_text_files(const TextOptions& options,
+                                              const std::vector<std::string>& files) {
   std::vector<std::unique_ptr<ByteSource>> shards;
   auto format = make_text_format({{}, {{"seq", std::to_string(options.seq)}}});
   shards.push_back(open_joined(expand_files(files), options.index_folder));
@@ -29,8 +29,7 @@ std::shared_ptr<const FileSource> open_text_files(const TextOptions& options,
       ShardSetOptions{.index_folder = options.index_folder, .progress = options.progress});
   std::vector<Column> columns;
   for (const BlockField& field : set->fields()) columns.push_back({field.name, DType::kI32, {options.seq}});
-  return std::make_shared<FileSource>(std::move(set), std::vector<std::shared_ptr<const Transform>>{},
-                                      FileSourceOptions{std::move(columns), options.budget});
+  return open_rows(std::move(set), std::move(columns), options.budget);
 }
 
 }  // namespace lockstep

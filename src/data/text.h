@@ -1,4 +1,4 @@
-// Text files as a source for next-token training: format/text_format.h under a FileSource.
+// Text files as a source for next-token training: format/text_format.h under a source of rows.
 //
 // The files are joined in the order of their paths, with nothing between them, and never held in memory as a
 // whole; compressed ones (.gz, .zst) count by their content. Bytes after the last whole sequence are left
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/pipeline/file_source.h"
+#include "data/pipeline/mapped_source.h"
 
 namespace lockstep {
 
@@ -20,7 +20,7 @@ struct TextOptions {
 };
 
 // Throws UserError when the text does not fill one sequence.
-std::shared_ptr<const FileSource> open_text_files(const TextOptions& options,
-                                                  const std::vector<std::string>& files);
+std::shared_ptr<const Source> open_text_files(const TextOptions& options,
+                                              const std::vector<std::string>& files);
 
 }  // namespace lockstep

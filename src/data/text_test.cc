@@ -18,7 +18,7 @@ TEST(Text, WindowsAreShiftedByOne) {
   folder.write("b.txt", "6789");
   folder.write("a/x.txt", "012345");
   const auto opened = open_text_files({.seq = 3}, {folder.path()});
-  const FileSource& source = *opened;
+  const Source& source = *opened;
   EXPECT_EQ(source.size(), 3);  // 10 bytes hold 3 windows of 3 + 1
   Batch batch(source.columns(), 2);
   source.fill(std::vector<int64_t>{1, kNoRecord}, batch);
@@ -50,7 +50,7 @@ TEST(Text, BytesAbove127AreTokensToo) {
   const TestFolder folder;
   folder.write("x", "\xff\xfe\x80");
   const auto opened = open_text_files({.seq = 2}, {folder.path("x")});
-  const FileSource& source = *opened;
+  const Source& source = *opened;
   Batch batch(source.columns(), 1);
   source.fill(std::vector<int64_t>{0}, batch);
   EXPECT_EQ(batch.values<int32_t>(0)[0], 255);
@@ -99,7 +99,7 @@ TEST(Text, ManyFilesAreOneTextAlsoCompressedAndInLittleMemory) {
       ASSERT_EQ(batch.values<int32_t>(1)[static_cast<size_t>(t)], whole[static_cast<size_t>(at + t + 1)]);
     }
   }
-  EXPECT_LE(source->peak_bytes(), kBudget);
+  EXPECT_LE(source->stages()->memory()->peak(), kBudget);
   EXPECT_EQ(source->describe(0), folder.path("in/00.txt.gz") + " at byte 0");
 }
 

@@ -1,6 +1,7 @@
 #include "data/format/byte_source.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 #include "base/error.h"
 
@@ -41,16 +43,40 @@ class Descriptor {
   int value_;
 };
 
-class FileBytes : public ByteSource {
+// A whole file in memory, for as long as this lives.
+class Mapping {
  public:
-  explicit FileBytes(const std::string& path) : ByteSource(path), file_(path) {
-    const struct stat found = status();
-    if (!S_ISREG(found.st_mode)) throw UserError("{} is not a regular file", path);
-    size_ = found.st_size;
-    stamp_ = stamp();
+  Mapping() = default;
+  ~Mapping() {
+    if (data_ != nullptr) munmap(data_, bytes_);
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  // Null where the system has no room for it, or files of this kind cannot be mapped.
+  const std::byte* of(const Descriptor& file, int64_t bytes) {
+    std::call_once(tried_, [&] {
+      void* const data = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ, MAP_SHARED, file.value(), 0);
+      if (data == MAP_FAILED) return;
+      data_ = data;
+      bytes_ = static_cast<size_t>(bytes);
+    });
+    return static_cast<const std::byte*>(data_);
   }
 
-  int64_t size() const override { return size_; }
+ private:
+  std::once_flag tried_;
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+class FileBytes : public ByteSource {
+ public:
+  explicit FileBytes(const std::string& path) : ByteSource(path), file_(path), opened_(status()) {
+    if (!S_ISREG(opened_.st_mode)) throw UserError("{} is not a regular file", path);
+  }
+
+  int64_t size() const override { return opened_.st_size; }
 
   void read(int64_t offset, std::span<char> out) const override {
     size_t done = 0;
@@ -64,15 +90,31 @@ class FileBytes : public ByteSource {
       if (got == 0)
         throw UserError(
             "{}: ends at byte {}, but had {} bytes when the run began; it was cut while it was read", name(),
-            offset + static_cast<int64_t>(done), size_);
+            offset + static_cast<int64_t>(done), size());
       done += static_cast<size_t>(got);
     }
-    // The offsets of the index are those of the file as it was opened.
-    if (stamp() != stamp_)
-      throw UserError(
-          "{} at byte {}: the file has changed since it was opened; keep data still while a run "
-          "reads it, and start again",
-          name(), offset);
+    check_unchanged(offset);
+  }
+
+  bool mappable() const override { return size() > 0 && mapping_.of(file_, size()) != nullptr; }
+
+  Mapped mapped(int64_t offset, int64_t bytes) const override {
+    if (bytes <= 0 || offset < 0 || offset + bytes > size()) return {};
+    const std::byte* const all = mapping_.of(file_, size());
+    if (all == nullptr) return {};
+    return {all + offset, this, offset};
+  }
+
+  // The offsets of the index are those of the file as it was opened.
+  void check_unchanged(int64_t offset) const override {
+    const struct stat now = status();
+    if (now.st_size == opened_.st_size && now.st_mtim.tv_sec == opened_.st_mtim.tv_sec &&
+        now.st_mtim.tv_nsec == opened_.st_mtim.tv_nsec)
+      return;
+    throw UserError(
+        "{} at byte {}: the file has changed since it was opened; keep data still while a run "
+        "reads it, and start again",
+        name(), offset);
   }
 
   void expect(int64_t offset, int64_t bytes) const override {
@@ -92,8 +134,8 @@ class FileBytes : public ByteSource {
   }
 
   Descriptor file_;
-  int64_t size_ = 0;
-  std::string stamp_;
+  struct stat opened_;
+  mutable Mapping mapping_;
 };
 
 class TextBytes : public ByteSource {
@@ -116,6 +158,10 @@ class TextBytes : public ByteSource {
 }  // namespace
 
 void ByteSource::expect(int64_t, int64_t) const {}
+
+ByteSource::Mapped ByteSource::mapped(int64_t, int64_t) const { return {}; }
+
+void ByteSource::check_unchanged(int64_t) const {}
 
 std::string ByteSource::place(int64_t offset) const { return fmt::format("{} at byte {}", name_, offset); }
 

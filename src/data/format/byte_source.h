@@ -1,7 +1,8 @@
 // ByteSource: the bytes of one shard, read at any offset by any number of threads.
 //
-// A plain file is read with pread; a text in memory stands in for one in tests and for generated data; a
-// compressed file gives its bytes as if it were not. Errors name the file and the offset.
+// A plain file is read with pread, or mapped where many short pieces are read; a text in memory stands in for
+// one in tests and for generated data; a compressed file gives its bytes as if it were not. Errors name the
+// file and the offset.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,18 @@ class ByteSource {
   virtual void read(int64_t offset, std::span<char> out) const = 0;
   // Says that these bytes will soon be read.
   virtual void expect(int64_t offset, int64_t bytes) const;
+  // Whether the file, or each of several, can be mapped into memory as a whole.
+  virtual bool mappable() const { return false; }
+  // Bytes in memory, as they lie in the file: null where they cannot be mapped, or not in one piece. Reading
+  // them may fail (base/guarded_read.h); what was read holds once `file` has been asked whether it changed.
+  struct Mapped {
+    const std::byte* data = nullptr;
+    const ByteSource* file = nullptr;
+    int64_t offset = 0;  // in the file
+  };
+  virtual Mapped mapped(int64_t offset, int64_t bytes) const;
+  // Throws UserError if the file is not what it was when it was opened; `offset` is for the message.
+  virtual void check_unchanged(int64_t offset) const;
   // Where a byte lies, for messages: "tx.csv at byte 12".
   virtual std::string place(int64_t offset) const;
   // Changes when the file does, as far as can be seen without reading it: size and time of change.

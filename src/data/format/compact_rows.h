@@ -14,6 +14,8 @@ class CompactRows {
   virtual ~CompactRows() = default;
 
   virtual int64_t row_bytes() const = 0;
+  // Whether a row that comes straight from a file has only values that decode() takes.
+  virtual bool holds(const std::byte* /*row*/) const { return true; }
   // The values of one record, one pointer for each column of Format::fields.
   virtual void expand(const std::byte* row, std::span<std::byte* const> columns) const = 0;
 };

@@ -30,6 +30,22 @@ class JoinedBytes : public ByteSource {
                   [&](size_t part, int64_t from, int64_t count) { parts_[part]->expect(from, count); });
   }
 
+  bool mappable() const override {
+    return std::all_of(parts_.begin(), parts_.end(),
+                       [](const auto& part) { return part->size() == 0 || part->mappable(); });
+  }
+
+  Mapped mapped(int64_t offset, int64_t bytes) const override {
+    const size_t part = part_at(offset);
+    if (offset + bytes > begins_[part + 1]) return {};
+    return parts_[part]->mapped(offset - begins_[part], bytes);
+  }
+
+  void check_unchanged(int64_t offset) const override {
+    for (size_t i = 0; i < parts_.size(); ++i)
+      parts_[i]->check_unchanged(std::max<int64_t>(offset - begins_[i], 0));
+  }
+
   std::string place(int64_t offset) const override {
     const size_t part = part_at(offset);
     return parts_[part]->place(offset - begins_[part]);

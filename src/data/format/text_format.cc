@@ -27,6 +27,8 @@ class TextDecoder : public ShardDecoder {
     block.records += count;
   }
 
+  GranuleSpan compact_span(int64_t record) const override { return {record * seq_, seq_ + 1, record}; }
+
   void decode_compact(std::span<const std::string_view> fetched, int64_t, int64_t count,
                       std::byte* rows) const override {
     for (int64_t r = 0; r < count; ++r)
@@ -56,7 +58,7 @@ class TextFormat : public Format {
     }
     if (seq_ < 1 || seq_ > (int64_t{1} << 30))
       throw UserError("text: seq must be a whole number from 1 to 2^30");
-    rows_ = TokenRows(seq_, 1);
+    rows_ = TokenRows(seq_, 1, 256);
   }
 
   std::string_view name() const override { return "text"; }
@@ -85,7 +87,7 @@ class TextFormat : public Format {
 
  private:
   int64_t seq_ = 0;
-  TokenRows rows_{0, 1};
+  TokenRows rows_{0, 1, 256};
 };
 
 }  // namespace

@@ -7,15 +7,18 @@ namespace lockstep {
 
 class TokenRows : public CompactRows {
  public:
-  TokenRows(int64_t seq, int width) : seq_(seq), width_(width) {}
+  // Tokens below `vocab`.
+  TokenRows(int64_t seq, int width, int64_t vocab) : seq_(seq), width_(width), vocab_(vocab) {}
 
   int width() const { return width_; }  // bytes of a token
   int64_t row_bytes() const override { return (seq_ + 1) * width_; }
+  bool holds(const std::byte* row) const override;
   void expand(const std::byte* row, std::span<std::byte* const> columns) const override;
 
  private:
   int64_t seq_;
   int width_;
+  int64_t vocab_;
 };
 
 // The bytes that tokens below `vocab` take at least, of those that TokenRows has for corpora.

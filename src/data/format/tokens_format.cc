@@ -261,10 +261,18 @@ class SplitDecoder : public TokensDecoder {
     }
   }
 
+  GranuleSpan compact_span(int64_t record) const override {
+    const bool same = corpus().width() == width_of_tokens(settings().vocab);
+    // Signed numbers of 2 bytes may be below 0, which looks like a large number in a row.
+    if (!same || (corpus().width() == 2 && corpus().is_signed())) return {};
+    return {corpus().offset_of(window_of(record) * settings().seq), (settings().seq + 1) * corpus().width(),
+            record};
+  }
+
   void decode_compact(std::span<const std::string_view> fetched, int64_t first, int64_t count,
                       std::byte* rows) const override {
     const int64_t seq = settings().seq, width = corpus().width();
-    const TokenRows kind(seq, width_of_tokens(settings().vocab));
+    const TokenRows kind(seq, width_of_tokens(settings().vocab), settings().vocab);
     const int64_t origin = window_of(first) * seq;
     for (int64_t record = first; record < first + count; ++record, rows += kind.row_bytes()) {
       const int64_t begin = window_of(record) * seq;
@@ -349,7 +357,7 @@ class TokensFormat : public Format {
   explicit TokensFormat(const FormatOptions& options)
       : Format(options),
         settings_(settings_of(options)),
-        rows_(settings_.seq, width_of_tokens(settings_.vocab)) {}
+        rows_(settings_.seq, width_of_tokens(settings_.vocab), settings_.vocab) {}
 
   std::string_view name() const override { return "tokens"; }
   int version() const override { return 1; }

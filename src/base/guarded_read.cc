@@ -1,0 +1,61 @@
+#include "base/guarded_read.h"
+
+#include <csetjmp>
+#include <csignal>
+
+namespace lockstep {
+namespace {
+
+struct Guard {
+  sigjmp_buf back;
+  GuardedRange range;
+};
+
+constinit thread_local Guard* current = nullptr;
+
+struct sigaction& handler_before() {
+  static struct sigaction before {};
+  return before;
+}
+
+void on_bus_error(int signal, siginfo_t* info, void* context) {
+  const auto* address = static_cast<const std::byte*>(info->si_addr);
+  if (current != nullptr && address >= current->range.begin && address < current->range.end)
+    siglongjmp(current->back, 1);
+  const struct sigaction& before = handler_before();
+  if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
+  if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) return before.sa_handler(signal);
+  sigaction(SIGBUS, &before, nullptr);
+  raise(signal);
+}
+
+// Once for the process, and it stays: another thread may be reading.
+void handle_bus_errors() {
+  static const bool kInstalled = [] {
+    struct sigaction ours {};
+    ours.sa_sigaction = on_bus_error;
+    // The signal is not blocked meanwhile: the handler is left by a jump that restores no mask.
+    ours.sa_flags = SA_SIGINFO | SA_NODEFER;
+    sigaction(SIGBUS, nullptr, &handler_before());
+    return sigaction(SIGBUS, &ours, nullptr) == 0;
+  }();
+  (void)kInstalled;
+}
+
+}  // namespace
+
+bool read_guarded(void (*read)(void* context, GuardedRange& range), void* context) {
+  handle_bus_errors();
+  Guard guard;
+  Guard* const outer = current;
+  if (sigsetjmp(guard.back, 0) != 0) {
+    current = outer;
+    return false;
+  }
+  current = &guard;
+  read(context, guard.range);
+  current = outer;
+  return true;
+}
+
+}  // namespace lockstep
