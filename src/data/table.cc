@@ -5,11 +5,11 @@
 #include <set>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "data/files.h"
 #include "data/format/compressed_source.h"
+#include "data/index/kept_file.h"
 #include "data/index/sidecar.h"
 #include "data/pipeline/fit_transforms.h"
 #include "data/slice.h"
@@ -109,28 +109,21 @@ std::vector<ColumnLook> sampled_looks(const ShardSet& shard) {
 std::vector<ColumnLook> looks_of_shard(const TableOptions& options, const ShardSet& shard, size_t columns,
                                        bool kept) {
   if (!kept) return sampled_looks(shard);
-  const std::string key = fmt::format("looks 1\n{}\n{}\n", shard.fingerprint(), kSampledRecords);
+  const std::string key = fmt::format("looks 2\n{}\n{}\n", shard.fingerprint(), kSampledRecords);
   const std::filesystem::path beside =
       sidecar_path(shard.format(), shard.manifest().shards()[0].name, options.index_folder);
   const std::string path =
       (beside.parent_path() / fmt::format("looks-{}.txt", sha256(key).substr(0, 16))).string();
-  if (std::filesystem::exists(path)) {
-    const std::string text = read_file(path);
-    if (text.size() == columns && text.find_first_not_of("nci") == std::string::npos) {
-      std::vector<ColumnLook> looks;
-      for (const char letter : text) looks.push_back(static_cast<ColumnLook>(letter));
-      return looks;
-    }
-    log_warn("{}: damaged; the columns are looked at again", path);
+  const std::string kept_text = read_kept(path).value_or("");
+  if (kept_text.size() == columns && kept_text.find_first_not_of("nci") == std::string::npos) {
+    std::vector<ColumnLook> looks;
+    for (const char letter : kept_text) looks.push_back(static_cast<ColumnLook>(letter));
+    return looks;
   }
   const std::vector<ColumnLook> looks = sampled_looks(shard);
   std::string text;
   for (const ColumnLook look : looks) text += static_cast<char>(look);
-  try {
-    write_file(path, text);
-  } catch (const UserError&) {
-    // The log has said so of the index.
-  }
+  write_kept(path, text);
   return looks;
 }
 
@@ -218,7 +211,7 @@ std::shared_ptr<const FileSource> source_of(const TableOptions& options,
 // Where the constants of transform `number` are kept: under a name that stands for all they depend on.
 std::string fit_path(const TableOptions& options, const ShardSet& shards, const Transforms& transforms,
                      size_t number, int64_t records) {
-  std::string key = fmt::format("fit 2\n{}\n{}\n", shards.fingerprint(), records);
+  std::string key = fmt::format("fit 3\n{}\n{}\n", shards.fingerprint(), records);
   for (size_t i = 0; i <= number; ++i) key += transforms[i]->text() + "\n";
   if (number + 1 == transforms.size()) {
     key += transforms[number]->fitted();  // the roles, with no constants yet
@@ -231,9 +224,10 @@ std::string fit_path(const TableOptions& options, const ShardSet& shards, const 
 }
 
 bool read_fit(const std::string& path, Transform& transform) {
-  if (!std::filesystem::exists(path)) return false;
+  const auto text = read_kept(path);
+  if (!text) return false;
   try {
-    transform.set_fitted(read_file(path));
+    transform.set_fitted(*text);
     return true;
   } catch (const UserError& error) {
     log_warn("{}: {}; the fit is made again", path, error.what());
@@ -259,11 +253,7 @@ void fit(const TableOptions& options, const ShardSet& shards,
   fit_transforms(shards, transforms, ready, {fitted, options.threads});
   for (size_t i = 0; kept && i < chain.size(); ++i) {
     if (known[i]) continue;
-    try {
-      write_file(paths[i], chain[i]->fitted());
-    } catch (const UserError&) {
-      // The log has said so of the index.
-    }
+    write_kept(paths[i], chain[i]->fitted());
   }
 }
 

@@ -5,11 +5,11 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/thread_pool.h"
 #include "data/index/file_lock.h"
+#include "data/index/kept_file.h"
 #include "data/transform/transform.h"
 
 namespace lockstep {
@@ -58,9 +58,10 @@ Passed trimmed(const std::vector<Passed>& passed, int64_t first, int64_t end) {
 }
 
 std::optional<RecordSet> read_set(const std::filesystem::path& path, int64_t records) {
-  if (!std::filesystem::exists(path)) return {};
+  const auto bytes = read_kept(path.string());
+  if (!bytes) return {};
   try {
-    return RecordSet::from_bytes(read_file(path.string(), int64_t{1} << 40), records);
+    return RecordSet::from_bytes(*bytes, records);
   } catch (const UserError& error) {
     log_warn("{}: {}; the records are looked through again", path.string(), error.what());
     return {};
@@ -120,7 +121,7 @@ std::shared_ptr<const RecordSet> kept_set(const ShardSet& all, const RecordTest&
   };
   if (options.folder.empty()) return find();
   const std::string key =
-      sha256(fmt::format("set 1\n{} {}\n{}\n{}\n{}\n", all.format().name(), all.format().version(),
+      sha256(fmt::format("set 2\n{} {}\n{}\n{}\n{}\n", all.format().name(), all.format().version(),
                          options.index, all.manifest().fingerprint(), test.text));
   const std::filesystem::path path =
       std::filesystem::path(options.folder) / fmt::format("records-{}.bits", key.substr(0, 16));
@@ -128,11 +129,7 @@ std::shared_ptr<const RecordSet> kept_set(const ShardSet& all, const RecordTest&
   const FileLock lock(path.string() + ".lock");
   if (auto set = read_set(path, records)) return std::make_shared<RecordSet>(std::move(*set));
   const std::shared_ptr<RecordSet> set = find();
-  try {
-    write_file(path.string(), set->bytes());
-  } catch (const UserError&) {
-    // The log has said so of the index.
-  }
+  write_kept(path.string(), set->bytes());
   return set;
 }
 
