@@ -87,13 +87,15 @@ class CsvDecoder : public ShardDecoder {
       if (line.blank()) continue;
       if (!index().bad.empty() && index().is_bad(span.offset + line.begin)) continue;
       if (number >= first) {
-        if (line.fields() != fields_) refuse(span.offset + line.begin, *check_.count_problem(line));
+        if (line.fields() != fields_)
+          refuse_line(bytes(), span.offset + line.begin, *check_.count_problem(line));
         scratch.fields.push_back(scan.first_field(i));
       }
       ++number;
     }
     if (number < first + count)
-      refuse(span.offset, "fewer records than the index has; the file has changed since it was indexed");
+      refuse_line(bytes(), span.offset,
+                  "fewer records than the index has; the file has changed since it was indexed");
   }
 
   static void make_room(BlockColumn& column, size_t records) {
@@ -133,7 +135,7 @@ class CsvDecoder : public ShardDecoder {
       const bool quote = quotes && raw.find('"') != std::string_view::npos;
       if (!quote && !decoding.invalid_utf8) continue;
       if (const auto problem = CsvCheck::value_problem(raw, wanted.column, decoding.invalid_utf8))
-        refuse(decoding.offset_of(rows[r]), *problem);
+        refuse_line(bytes(), decoding.offset_of(rows[r]), *problem);
       if (!quote) continue;
       auto unescaped = std::make_shared<std::string>();
       out[r] = unquote(raw, *unescaped);
@@ -160,7 +162,8 @@ class CsvDecoder : public ShardDecoder {
         into.missing.resize(values.size());
         into.missing[record] = 1;
       } else {
-        refuse(decoding.offset_of(rows[left[i]]), *CsvCheck::value_problem(raw, wanted.column, true));
+        refuse_line(bytes(), decoding.offset_of(rows[left[i]]),
+                    *CsvCheck::value_problem(raw, wanted.column, true));
       }
     }
   }
@@ -190,10 +193,6 @@ class CsvDecoder : public ShardDecoder {
                      [](Wide w) { return static_cast<T>(w); });
       return count;
     }
-  }
-
-  [[noreturn]] void refuse(int64_t offset, const std::string& problem) const {
-    throw UserError("{}:{}: {} (byte {})", bytes().name(), line_number(bytes(), offset), problem, offset);
   }
 
   char separator_;

@@ -45,8 +45,7 @@ class CsvFormat : public Format {
     CsvScan scan;
     TextLines lines(shard, header.end);
     const auto refuse = [&](int64_t offset, const std::string& problem, bool apart) {
-      if (!skip)
-        throw UserError("{}:{}: {} (byte {})", shard.name(), line_number(shard, offset), problem, offset);
+      if (!skip) refuse_line(shard, offset, problem);
       bad.push_back({offset, problem});
       granules.leave_out(offset, apart);
     };

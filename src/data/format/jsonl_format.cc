@@ -1,14 +1,12 @@
 #include "data/format/jsonl_format.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
-#include "base/error.h"
-#include "data/format/growing_granules.h"
 #include "data/format/json_line.h"
-#include "data/format/record_settings.h"
-#include "data/format/record_trial.h"
+#include "data/format/record_format.h"
 #include "data/format/text_lines.h"
 
 namespace lockstep {
@@ -57,7 +55,7 @@ class JsonlDecoder : public ShardDecoder {
       try {
         reader.read(line.text, sink);
       } catch (const RecordProblem& problem) {
-        refuse(span.offset + static_cast<int64_t>(line.begin), problem.what());
+        refuse_line(bytes(), span.offset + static_cast<int64_t>(line.begin), problem.what());
       }
     });
     sink.finish();
@@ -85,95 +83,33 @@ class JsonlDecoder : public ShardDecoder {
       return ++number < first + count;
     });
     if (number < first + count)
-      refuse(span.offset, "fewer records than the index has; the file has changed since it was indexed");
-  }
-
-  [[noreturn]] void refuse(int64_t offset, std::string_view problem) const {
-    throw UserError("{}:{}: {} (byte {})", bytes().name(), line_number(bytes(), offset), problem, offset);
+      refuse_line(bytes(), span.offset,
+                  "fewer records than the index has; the file has changed since it was indexed");
   }
 };
 
-class JsonlFormat : public Format {
+class JsonlFormat : public RecordFormat {
  public:
-  explicit JsonlFormat(const FormatOptions& options)
-      : Format(options), longest_(longest_record("jsonl", options)) {}
+  explicit JsonlFormat(const FormatOptions& options) : RecordFormat("jsonl", options) {}
 
-  std::string_view name() const override { return "jsonl"; }
   int version() const override { return 1; }
   std::string_view suffix() const override { return ".jsonl"; }
-
-  std::vector<BlockField> fields(const ByteSource& shard) const override {
-    if (!options().columns.empty()) return without_repeats(options().columns);
-    FieldSurvey survey;
-    int64_t records = 0;
-    scan(
-        shard,
-        [&](int64_t offset, std::string_view line, const char* problem) {
-          try {
-            if (problem == nullptr) line_reader().survey(line, survey);
-          } catch (const RecordProblem& found) {
-            if (options().bad == BadRecords::kStop)
-              throw UserError("{}:{}: {} (byte {})", shard.name(), line_number(shard, offset), found.what(),
-                              offset);
-          }
-          return ++records < FieldSurvey::kRecords;
-        },
-        [](int64_t) {});
-    std::vector<BlockField> fields;
-    for (const FieldSurvey::Seen& seen : survey.all()) fields.push_back(field_of(seen));
-    return fields;
-  }
-
-  ShardIndex index(const ByteSource& shard, const Progress& progress) const override {
-    const bool skip = options().bad == BadRecords::kSkip;
-    RecordTrial trial(skip ? fields(shard) : std::vector<BlockField>());
-    GrowingGranules granules;
-    std::vector<BadRecord> bad;
-    const auto refuse = [&](int64_t offset, const std::string& problem) {
-      if (!skip)
-        throw UserError("{}:{}: {} (byte {})", shard.name(), line_number(shard, offset), problem, offset);
-      bad.push_back({offset, problem});
-      granules.leave_out(offset);
-    };
-    const auto record = [&](int64_t offset, std::string_view line, const char* known) {
-      std::optional<std::string> problem;
-      if (known != nullptr)
-        problem = known;
-      else if (skip)
-        problem = trial.problem([&](RecordSink& sink) { line_reader().read(line, sink); });
-      if (problem)
-        refuse(offset, *problem);
-      else
-        granules.add(offset);
-      return true;
-    };
-    scan(shard, record, [&](int64_t bytes) {
-      progress(bytes);
-      if (skip) trial.restart();
-    });
-    if (granules.records() == 0) throw UserError("{}: the file has no records", shard.name());
-    ShardIndex index = granules.finish(shard.size());
-    index.bad = std::move(bad);
-    return index;
-  }
 
   std::unique_ptr<ShardDecoder> open(const ByteSource& shard, const ShardIndex& index) const override {
     return std::make_unique<JsonlDecoder>(shard, index);
   }
 
  private:
-  // Calls record(offset, line, problem) for each line until it gives false, and after(bytes) when that many
-  // have been looked at and their lines are let go of. In little memory, however long a line is.
-  template <typename Record, typename After>
-  void scan(const ByteSource& shard, const Record& record, const After& after) const {
-    TextLines lines(shard, 0, longest_);
+  void scan(const ByteSource& shard, const TakeRecord& record,
+            const std::function<void(int64_t bytes)>& after) const override {
+    TextLines lines(shard, 0, longest());
     const auto whole = [&](std::string_view text, bool last) {
       const size_t end = last ? text.size() : text.rfind('\n') + 1;  // npos + 1 is 0
       // A line that is too long stands alone, to be passed over.
       size_t at = 0;
       while (at < end) {
         const size_t found = std::min(text.find('\n', at), end);
-        if (static_cast<int64_t>(found - at) > longest_) break;
+        if (static_cast<int64_t>(found - at) > longest()) break;
         at = found + 1;
       }
       return std::min(at, end);
@@ -198,8 +134,16 @@ class JsonlFormat : public Format {
     }
   }
 
+  void survey(std::string_view content, FieldSurvey& survey) const override {
+    line_reader().survey(content, survey);
+  }
+  void read(std::string_view content, RecordSink& sink) const override { line_reader().read(content, sink); }
+  [[noreturn]] void refuse(const ByteSource& shard, int64_t offset, std::string_view problem) const override {
+    refuse_line(shard, offset, problem);
+  }
+
   // Numbers are f64, which takes whatever number comes later, unless it could not hold those that were seen.
-  static BlockField field_of(const FieldSurvey::Seen& seen) {
+  BlockField field_of(const FieldSurvey::Seen& seen) const override {
     const bool number = seen.whole || seen.real;
     const ValueType type = seen.text || seen.most < 0 || (number && seen.truth) ? ValueType::kBytes
                            : seen.truth                                         ? ValueType::kU8
@@ -213,8 +157,6 @@ class JsonlFormat : public Format {
 
   static constexpr const char* kTooLong =
       "the line is longer than longest_record allows; is a line end missing?";
-
-  int64_t longest_;
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace lockstep {
 namespace {
 
@@ -51,6 +53,10 @@ int64_t line_number(const ByteSource& shard, int64_t offset) {
     line += std::count(buffer.begin(), buffer.end(), '\n');
   }
   return line;
+}
+
+void refuse_line(const ByteSource& shard, int64_t offset, std::string_view problem) {
+  throw UserError("{}:{}: {} (byte {})", shard.name(), line_number(shard, offset), problem, offset);
 }
 
 }  // namespace lockstep

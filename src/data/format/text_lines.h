@@ -55,5 +55,7 @@ class TextLines {
 
 // The number of the line that holds this byte, from 1. Reads the shard up to there: for messages only.
 int64_t line_number(const ByteSource& shard, int64_t offset);
+// Throws UserError: what is wrong with the line of a shard that begins at this byte.
+[[noreturn]] void refuse_line(const ByteSource& shard, int64_t offset, std::string_view problem);
 
 }  // namespace lockstep

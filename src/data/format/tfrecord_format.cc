@@ -5,9 +5,7 @@
 
 #include "base/error.h"
 #include "data/format/example.h"
-#include "data/format/growing_granules.h"
-#include "data/format/record_settings.h"
-#include "data/format/record_trial.h"
+#include "data/format/record_format.h"
 #include "data/format/text_lines.h"
 #include "data/format/tfrecord_frame.h"
 
@@ -42,6 +40,10 @@ struct Framing {
   }
 };
 
+[[noreturn]] void refuse_record(const ByteSource& shard, int64_t offset, std::string_view problem) {
+  throw UserError("{} at byte {}: {}", shard.name(), offset, problem);
+}
+
 class TfrecordDecoder : public ShardDecoder {
  public:
   TfrecordDecoder(const ByteSource& shard, const ShardIndex& index, int64_t longest)
@@ -52,11 +54,11 @@ class TfrecordDecoder : public ShardDecoder {
     RecordSink sink(block, count);
     const GranuleSpan span = span_of(index(), first, count);
     for_each_record(fetched[0], span, first, count, [&](int64_t offset, std::string_view content) {
-      if (!tfrecord_content_holds(content)) refuse(offset, kBadContent);
+      if (!tfrecord_content_holds(content)) refuse_record(bytes(), offset, kBadContent);
       try {
         read_example(content, sink);
       } catch (const RecordProblem& problem) {
-        refuse(offset, problem.what());
+        refuse_record(bytes(), offset, problem.what());
       }
     });
     sink.finish();
@@ -82,11 +84,12 @@ class TfrecordDecoder : public ShardDecoder {
       const int64_t offset = span.offset + static_cast<int64_t>(at);
       const std::string_view left = text.substr(at);
       if (left.size() < kTfrecordHeader)
-        refuse(offset, "fewer records than the index has; the file has changed since it was indexed");
+        refuse_record(bytes(), offset,
+                      "fewer records than the index has; the file has changed since it was indexed");
       const bool bad = !index().bad.empty() && index().is_bad(offset);
       const auto length = Framing::record_bytes(left.data());
       const bool whole = length && *length <= static_cast<int64_t>(left.size());
-      if (!whole && !bad) refuse(offset, kBadLength);
+      if (!whole && !bad) refuse_record(bytes(), offset, kBadLength);
       if (!length) {
         at += std::min(framing_.next_header(left, offset, 1), left.size());
         continue;
@@ -101,10 +104,6 @@ class TfrecordDecoder : public ShardDecoder {
     }
   }
 
-  [[noreturn]] void refuse(int64_t offset, std::string_view problem) const {
-    throw UserError("{} at byte {}: {}", bytes().name(), offset, problem);
-  }
-
   Framing framing_;
 };
 
@@ -114,8 +113,7 @@ class TfrecordScan {
   TfrecordScan(const ByteSource& shard, int64_t longest)
       : shard_(shard), framing_{shard.size(), longest}, lines_(shard, 0, longest) {}
 
-  // record(offset, content, problem) for each until it gives false: content, or a problem. after(bytes) when
-  // that many have been looked at and their content is let go of.
+  // As RecordFormat::scan has it.
   template <typename Record, typename After>
   void run(const Record& record, const After& after) {
     const auto whole = [this](std::string_view text, bool) { return whole_records(text); };
@@ -178,87 +176,41 @@ class TfrecordScan {
   TextLines lines_;
 };
 
-class TfrecordFormat : public Format {
+class TfrecordFormat : public RecordFormat {
  public:
-  explicit TfrecordFormat(const FormatOptions& options)
-      : Format(options), longest_(longest_record("tfrecord", options)) {}
+  explicit TfrecordFormat(const FormatOptions& options) : RecordFormat("tfrecord", options) {}
 
-  std::string_view name() const override { return "tfrecord"; }
   int version() const override { return 1; }
   std::string_view suffix() const override { return ".tfrecord"; }
 
-  std::vector<BlockField> fields(const ByteSource& shard) const override {
-    if (!options().columns.empty()) return without_repeats(options().columns);
-    FieldSurvey survey;
-    int64_t records = 0;
-    TfrecordScan(shard, longest_)
-        .run(
-            [&](int64_t offset, std::string_view content, const char* problem) {
-              try {
-                if (problem == nullptr && tfrecord_content_holds(content)) survey_example(content, survey);
-              } catch (const RecordProblem& found) {
-                if (options().bad == BadRecords::kStop)
-                  throw UserError("{} at byte {}: {}", shard.name(), offset, found.what());
-              }
-              return ++records < FieldSurvey::kRecords;
-            },
-            [](int64_t) {});
-    std::vector<BlockField> fields;
-    for (const FieldSurvey::Seen& seen : survey.all()) fields.push_back(field_of(seen));
-    return fields;
-  }
-
-  ShardIndex index(const ByteSource& shard, const Progress& progress) const override {
-    const bool skip = options().bad == BadRecords::kSkip;
-    RecordTrial trial(skip ? fields(shard) : std::vector<BlockField>());
-    GrowingGranules granules;
-    std::vector<BadRecord> bad;
-    const auto refuse = [&](int64_t offset, const std::string& problem) {
-      if (!skip) throw UserError("{} at byte {}: {}", shard.name(), offset, problem);
-      bad.push_back({offset, problem});
-      granules.leave_out(offset);
-    };
-    TfrecordScan(shard, longest_)
-        .run(
-            [&](int64_t offset, std::string_view content, const char* known) {
-              std::optional<std::string> problem;
-              if (known != nullptr)
-                problem = known;
-              else if (skip && !tfrecord_content_holds(content))
-                problem = kBadContent;
-              else if (skip)
-                problem = trial.problem([&](RecordSink& sink) { read_example(content, sink); });
-              if (problem)
-                refuse(offset, *problem);
-              else
-                granules.add(offset);
-              return true;
-            },
-            [&](int64_t bytes) {
-              progress(bytes);
-              if (skip) trial.restart();
-            });
-    if (granules.records() == 0) throw UserError("{}: the file has no records", shard.name());
-    ShardIndex index = granules.finish(shard.size());
-    index.bad = std::move(bad);
-    return index;
-  }
-
   std::unique_ptr<ShardDecoder> open(const ByteSource& shard, const ShardIndex& index) const override {
-    return std::make_unique<TfrecordDecoder>(shard, index, longest_);
+    return std::make_unique<TfrecordDecoder>(shard, index, longest());
   }
 
  private:
+  void scan(const ByteSource& shard, const TakeRecord& record,
+            const std::function<void(int64_t bytes)>& after) const override {
+    TfrecordScan(shard, longest()).run(record, after);
+  }
+  const char* damage_of(std::string_view content) const override {
+    return tfrecord_content_holds(content) ? nullptr : kBadContent;
+  }
+  void survey(std::string_view content, FieldSurvey& survey) const override {
+    survey_example(content, survey);
+  }
+  void read(std::string_view content, RecordSink& sink) const override { read_example(content, sink); }
+  [[noreturn]] void refuse(const ByteSource& shard, int64_t offset, std::string_view problem) const override {
+    refuse_record(shard, offset, problem);
+  }
+
   // In its own type; several kinds under one name are doubles if all are numbers, and text otherwise.
-  static BlockField field_of(const FieldSurvey::Seen& seen) {
+  BlockField field_of(const FieldSurvey::Seen& seen) const override {
     const ValueType type = seen.text                 ? ValueType::kBytes
                            : seen.whole && seen.real ? ValueType::kF64
                            : seen.whole              ? ValueType::kI64
                                                      : ValueType::kF32;
     return {seen.name, type, seen.most < 0 ? 1 : seen.fewest == seen.most ? seen.most : kVarying};
   }
-
-  int64_t longest_;
 };
 
 }  // namespace

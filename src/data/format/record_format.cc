@@ -1,0 +1,96 @@
+#include "data/format/record_format.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/error.h"
+#include "data/format/csv_record.h"
+#include "data/format/growing_granules.h"
+#include "data/format/record_trial.h"
+#include "data/format/text_lines.h"
+
+namespace lockstep {
+namespace {
+
+int64_t longest_record(std::string_view format, const FormatOptions& options) {
+  constexpr int64_t kShortest = 16, kLongest = int64_t{1} << 30;
+  int64_t longest = TextLines::kLongestRecord;
+  for (const auto& [key, value] : options.settings) {
+    if (key != "longest_record")
+      throw UserError("{} has no setting '{}'; it has longest_record", format, key);
+    const auto bytes = integer_of(value);
+    if (!bytes || *bytes < kShortest || *bytes > kLongest)
+      throw UserError("longest_record is '{}'; use a number of bytes from {} to {}", value, kShortest,
+                      kLongest);
+    longest = *bytes;
+  }
+  return longest;
+}
+
+// A column that is wanted twice (as a number and as a category) is decoded once, as it is wanted first.
+std::vector<BlockField> without_repeats(const std::vector<BlockField>& columns) {
+  std::vector<BlockField> once;
+  for (const BlockField& column : columns)
+    if (std::none_of(once.begin(), once.end(), [&](const BlockField& c) { return c.name == column.name; }))
+      once.push_back(column);
+  return once;
+}
+
+}  // namespace
+
+RecordFormat::RecordFormat(std::string_view name, const FormatOptions& options)
+    : Format(options), name_(name), longest_(longest_record(name, options)) {}
+
+const char* RecordFormat::damage_of(std::string_view) const { return nullptr; }
+
+std::vector<BlockField> RecordFormat::fields(const ByteSource& shard) const {
+  if (!options().columns.empty()) return without_repeats(options().columns);
+  FieldSurvey found;
+  int64_t records = 0;
+  const auto record = [&](int64_t offset, std::string_view content, const char* problem) {
+    try {
+      if (problem == nullptr && damage_of(content) == nullptr) survey(content, found);
+    } catch (const RecordProblem& refused) {
+      if (options().bad == BadRecords::kStop) refuse(shard, offset, refused.what());
+    }
+    return ++records < FieldSurvey::kRecords;
+  };
+  scan(shard, record, [](int64_t) {});
+  std::vector<BlockField> fields;
+  for (const FieldSurvey::Seen& seen : found.all()) fields.push_back(field_of(seen));
+  return fields;
+}
+
+ShardIndex RecordFormat::index(const ByteSource& shard, const Progress& progress) const {
+  const bool skip = options().bad == BadRecords::kSkip;
+  RecordTrial trial(skip ? fields(shard) : std::vector<BlockField>());
+  GrowingGranules granules;
+  std::vector<BadRecord> bad;
+  // Without a look at what records mean, unless bad ones are to be found.
+  const auto problem_of = [&](std::string_view content, const char* known) -> std::optional<std::string> {
+    if (known != nullptr) return known;
+    if (!skip) return {};
+    if (const char* damage = damage_of(content)) return damage;
+    return trial.problem([&](RecordSink& sink) { read(content, sink); });
+  };
+  const auto record = [&](int64_t offset, std::string_view content, const char* known) {
+    if (const auto problem = problem_of(content, known)) {
+      if (!skip) refuse(shard, offset, *problem);
+      bad.push_back({offset, *problem});
+      granules.leave_out(offset);
+    } else {
+      granules.add(offset);
+    }
+    return true;
+  };
+  scan(shard, record, [&](int64_t bytes) {
+    progress(bytes);
+    if (skip) trial.restart();
+  });
+  if (granules.records() == 0) throw UserError("{}: the file has no records", shard.name());
+  ShardIndex index = granules.finish(shard.size());
+  index.bad = std::move(bad);
+  return index;
+}
+
+}  // namespace lockstep

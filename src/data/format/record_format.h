@@ -1,0 +1,48 @@
+// RecordFormat: what formats of records one after the other have in common: which columns a shard without a
+// schema has, and an index with the records that cannot be used. The columns come from its first records; bad
+// records are found with the code that decodes them.
+#pragma once
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "data/format/field_survey.h"
+#include "data/format/format.h"
+#include "data/format/record_sink.h"
+
+namespace lockstep {
+
+class RecordFormat : public Format {
+ public:
+  // Takes the setting longest_record. Throws UserError for any other.
+  RecordFormat(std::string_view name, const FormatOptions& options);
+
+  std::string_view name() const override { return name_; }
+  std::vector<BlockField> fields(const ByteSource& shard) const override;
+  ShardIndex index(const ByteSource& shard, const Progress& progress) const override;
+
+ protected:
+  // Of a record: its content, or the problem that it is known to have. False: that was enough of them.
+  using TakeRecord = std::function<bool(int64_t offset, std::string_view content, const char* problem)>;
+
+  // Calls record for each, and after(bytes) when that many have been looked at and their content is let go
+  // of. In little memory, however long a record is.
+  virtual void scan(const ByteSource& shard, const TakeRecord& record,
+                    const std::function<void(int64_t bytes)>& after) const = 0;
+  // What is wrong with the bytes of a record, whatever they mean; null: nothing.
+  virtual const char* damage_of(std::string_view content) const;
+  virtual void survey(std::string_view content, FieldSurvey& survey) const = 0;
+  virtual void read(std::string_view content, RecordSink& sink) const = 0;
+  virtual BlockField field_of(const FieldSurvey::Seen& seen) const = 0;
+  // Throws UserError.
+  [[noreturn]] virtual void refuse(const ByteSource& shard, int64_t offset,
+                                   std::string_view problem) const = 0;
+
+  int64_t longest() const { return longest_; }
+
+ private:
+  std::string_view name_;
+  int64_t longest_;
+};
+
+}  // namespace lockstep
