@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 
 #include "base/error.h"
 #include "data/format/parquet/thrift.h"
@@ -36,10 +35,11 @@ struct Part {
   int64_t count = 0;
 };
 
-struct Need {
-  PieceKey key;
-  std::vector<PageSpan> spans;
-  std::shared_ptr<const Piece> piece;  // null: it has to be read
+// A page among the bytes that are fetched.
+struct FetchedPage {
+  size_t span = 0;
+  size_t offset = 0;
+  size_t bytes = 0;
 };
 
 // What spans() found out for the decode() that follows on the same thread: the cache may have changed by
@@ -48,8 +48,21 @@ struct Plan {
   uint64_t file = 0;
   int64_t first = 0;
   int64_t count = 0;
-  std::vector<Need> needs = {};
+  std::vector<PieceUse> uses = {};  // by key: a dictionary, where one is needed, before the pages that use it
+  std::vector<FetchedPage> pages = {};  // of those that are not in memory, one after the other
   std::vector<GranuleSpan> spans = {};
+
+  void fetch(const PageSpan& page) {
+    const bool joins = !spans.empty() && spans.back().offset + spans.back().bytes == page.offset;
+    if (!joins) spans.push_back({page.offset, 0, first});
+    pages.push_back(
+        {spans.size() - 1, static_cast<size_t>(spans.back().bytes), static_cast<size_t>(page.bytes)});
+    spans.back().bytes += page.bytes;
+  }
+  const PieceUse& use(const PieceKey& key) const {
+    return *std::lower_bound(uses.begin(), uses.end(), key,
+                             [](const PieceUse& use, const PieceKey& wanted) { return use.key < wanted; });
+  }
 };
 thread_local Plan last_plan;
 
@@ -87,13 +100,17 @@ class ParquetDecoder : public ShardDecoder {
         views.emplace_back(own.back());
       }
     }
-    const std::map<PieceKey, std::shared_ptr<const Piece>> pieces = make_pieces(plan, views);
+    make_pieces(views, plan);
+    for (BlockColumn& column : block.columns)
+      std::visit([&](auto& values) { values.reserve(values.size() + static_cast<size_t>(count)); },
+                 column.values);
     for_each_part(first, count, [&](const Part& part) {
       for (size_t column = 0; column < layout_.wanted.size(); ++column)
-        append_part(part, column, pieces, block);
+        append_part(part, column, plan, block);
     });
+    cache_->used(plan.uses);
     if (has_text(block))
-      for (const auto& [key, piece] : pieces) block.keep.push_back(piece);
+      for (PieceUse& use : plan.uses) block.keep.push_back(std::move(use.piece));
     block.records += count;
   }
 
@@ -175,67 +192,103 @@ class ParquetDecoder : public ShardDecoder {
 
   Plan plan(int64_t first, int64_t count) const {
     Plan plan{.file = id_, .first = first, .count = count};
-    std::map<PieceKey, bool> seen;
-    const auto need = [&](size_t group, size_t leaf, int64_t piece) {
-      const PieceKey key = key_of(group, leaf, piece);
-      if (!seen.emplace(key, true).second) return true;
-      plan.needs.push_back({key, {}, cache_->find(key)});
-      if (plan.needs.back().piece) return true;
-      plan.needs.back().spans = spans_of(layout_, group, leaf, piece);
-      return false;
-    };
-    for_each_part(first, count, [&](const Part& part) {
-      for (const size_t leaf : layout_.wanted)
-        for_each_piece(part, leaf, [&](int64_t piece, int64_t, int64_t) {
-          if (!need(part.group, leaf, piece) && layout_.pages.groups[part.group][leaf].dictionary.bytes > 0)
-            need(part.group, leaf, kDictionary);
-        });
-    });
-    // Dictionaries come before the pages that refer to them.
-    std::stable_sort(plan.needs.begin(), plan.needs.end(),
-                     [](const Need& a, const Need& b) { return a.key < b.key; });
-    for (const Need& missing : plan.needs)
-      for (const PageSpan& span : missing.spans) plan.spans.push_back({span.offset, span.bytes, first});
+    std::vector<PieceUse> pages = pages_for(first, count);
+    cache_->find(pages);
+    for (size_t at = 0; at < pages.size();) {
+      size_t end = at;
+      bool some = false;
+      for (; end < pages.size() && same_chunk(pages[at].key, pages[end].key); ++end)
+        some = some || !pages[end].piece;
+      PieceUse dictionary{.key = pages[at].key};
+      dictionary.key.piece = kDictionary;
+      if (some && chunk_of(dictionary.key).dictionary.bytes > 0) {
+        cache_->find({&dictionary, 1});
+        plan_use(std::move(dictionary), plan);
+      }
+      for (; at < end; ++at) plan_use(std::move(pages[at]), plan);
+    }
     return plan;
   }
 
-  std::map<PieceKey, std::shared_ptr<const Piece>> make_pieces(
-      const Plan& plan, const std::vector<std::string_view>& views) const {
-    std::map<PieceKey, std::shared_ptr<const Piece>> pieces;
-    size_t next = 0;
-    for (const Need& need : plan.needs) {
-      std::shared_ptr<const Piece>& piece = pieces[need.key];
-      piece = need.piece;
-      if (piece) continue;
-      const std::vector<std::string_view> pages(
-          views.begin() + static_cast<int64_t>(next),
-          views.begin() + static_cast<int64_t>(next + need.spans.size()));
-      next += need.spans.size();
-      PieceKey dictionary_key = need.key;
-      dictionary_key.piece = kDictionary;
-      const auto dictionary = pieces.find(dictionary_key);
-      piece = cache_->get(need.key, [&] {
-        return decode_piece(
-            bytes(), layout_, static_cast<size_t>(need.key.group), static_cast<size_t>(need.key.leaf),
-            need.key.piece, pages,
-            dictionary == pieces.end() || !dictionary->second ? nullptr : dictionary->second->dictionary);
-      });
-    }
-    return pieces;
+  static bool same_chunk(const PieceKey& a, const PieceKey& b) {
+    return a.group == b.group && a.leaf == b.leaf;
+  }
+  const ChunkPages& chunk_of(const PieceKey& key) const {
+    return layout_.pages.groups[static_cast<size_t>(key.group)][static_cast<size_t>(key.leaf)];
+  }
+  std::vector<PageSpan> spans_of(const PieceKey& key) const {
+    return parquet::spans_of(layout_, static_cast<size_t>(key.group), static_cast<size_t>(key.leaf),
+                             key.piece);
   }
 
-  void append_part(const Part& part, size_t column,
-                   const std::map<PieceKey, std::shared_ptr<const Piece>>& pieces, ColumnBlock& block) const {
+  // The pieces that hold rows of these, each once, with the rows that are wanted of it.
+  std::vector<PieceUse> pages_for(int64_t first, int64_t count) const {
+    std::vector<PieceUse> uses;
+    for_each_part(first, count, [&](const Part& part) {
+      for (const size_t leaf : layout_.wanted)
+        for_each_piece(part, leaf, [&](int64_t piece, int64_t, int64_t rows) {
+          uses.push_back({key_of(part.group, leaf, piece), rows});
+        });
+    });
+    std::sort(uses.begin(), uses.end(), [](const PieceUse& a, const PieceUse& b) { return a.key < b.key; });
+    size_t kept = 0;
+    for (size_t i = 0; i < uses.size(); ++i) {
+      if (kept > 0 && uses[kept - 1].key == uses[i].key)
+        uses[kept - 1].rows += uses[i].rows;
+      else
+        uses[kept++] = uses[i];
+    }
+    uses.resize(kept);
+    return uses;
+  }
+
+  void plan_use(PieceUse use, Plan& plan) const {
+    if (!use.piece)
+      for (const PageSpan& span : spans_of(use.key)) plan.fetch(span);
+    plan.uses.push_back(std::move(use));
+  }
+
+  void make_pieces(const std::vector<std::string_view>& views, Plan& plan) const {
+    size_t next = 0;
+    const PieceUse* dictionary = nullptr;
+    for (PieceUse& use : plan.uses) {
+      if (dictionary != nullptr && !same_chunk(dictionary->key, use.key)) dictionary = nullptr;
+      if (use.key.piece == kDictionary) dictionary = &use;
+      if (use.piece) continue;
+      std::vector<std::string_view> pages;
+      for (size_t left = spans_of(use.key).size(); left > 0; --left, ++next) {
+        const FetchedPage& page = plan.pages[next];
+        pages.push_back(views[page.span].substr(page.offset, page.bytes));
+      }
+      const auto make = [&] {
+        return decode_piece(
+            bytes(), layout_, static_cast<size_t>(use.key.group), static_cast<size_t>(use.key.leaf),
+            use.key.piece, pages,
+            dictionary == nullptr || dictionary == &use ? nullptr : dictionary->piece->dictionary);
+      };
+      // What is used up at once is not worth a place.
+      const bool done = use.key.piece != kDictionary && use.rows >= rows_of(use.key);
+      use.piece = done ? std::make_shared<const Piece>(make()) : cache_->get(use.key, make);
+    }
+  }
+
+  int64_t rows_of(const PieceKey& key) const {
+    const std::vector<int64_t>& firsts = chunk_of(key).firsts;
+    const auto at = static_cast<size_t>(key.piece);
+    return firsts[at + 1] - firsts[at];
+  }
+
+  void append_part(const Part& part, size_t column, const Plan& plan, ColumnBlock& block) const {
     const size_t leaf = layout_.wanted[column];
     for_each_piece(part, leaf, [&](int64_t number, int64_t first, int64_t count) {
-      const Piece& piece = *pieces.at(key_of(part.group, leaf, number));
+      const Piece& piece = *plan.use(key_of(part.group, leaf, number)).piece;
       const auto bad = std::lower_bound(piece.bad_rows.begin(), piece.bad_rows.end(), first);
       if (bad != piece.bad_rows.end() && *bad < first + count)
         throw UserError("{} record {}: column '{}' is not valid UTF-8 (page at byte {})", bytes().name(),
                         group_rows_[part.group] +
                             layout_.pages.groups[part.group][leaf].firsts[static_cast<size_t>(number)] + *bad,
                         layout_.metadata.leaves[leaf].name,
-                        spans_of(layout_, part.group, leaf, number)[0].offset);
+                        spans_of(key_of(part.group, leaf, number))[0].offset);
       append_rows(piece, first, count, block.columns[column]);
     });
   }

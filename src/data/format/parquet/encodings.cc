@@ -6,47 +6,13 @@
 #include <bit>
 #include <cstring>
 
-#include "data/format/parquet/thrift.h"
+#include "data/format/parquet/encoded_bytes.h"
+#include "data/format/parquet/packed_runs.h"
 
 namespace lockstep::parquet {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "values are loaded as they lie");
-
-class Bytes {
- public:
-  explicit Bytes(std::string_view bytes) : left_(bytes) {}
-
-  std::string_view take(uint64_t count) {
-    if (count > left_.size()) throw Damaged("its values end too early");
-    const std::string_view taken = left_.substr(0, count);
-    left_.remove_prefix(count);
-    return taken;
-  }
-  uint64_t varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      const auto next = static_cast<uint8_t>(take(1)[0]);
-      value |= static_cast<uint64_t>(next & 0x7f) << shift;
-      if (next < 0x80) return value;
-    }
-    throw Damaged("a number is too long");
-  }
-  int64_t zigzag() {
-    const uint64_t value = varint();
-    return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
-  }
-  uint32_t word() {
-    uint32_t value = 0;
-    std::memcpy(&value, take(4).data(), 4);
-    return value;
-  }
-  std::string_view left() const { return left_; }
-  bool empty() const { return left_.empty(); }
-
- private:
-  std::string_view left_;
-};
 
 // Number `index` of a row of packed ones of 1 to 64 bits.
 uint64_t packed(const char* bytes, uint64_t index, int bits) {
@@ -58,17 +24,6 @@ uint64_t packed(const char* bytes, uint64_t index, int bits) {
   if (shift + bits > 64)
     value |= static_cast<uint64_t>(static_cast<uint8_t>(bytes[(at >> 3) + 8])) << (64 - shift);
   return bits == 64 ? value : value & ((uint64_t{1} << bits) - 1);
-}
-
-// Numbers of at most 32 bits, none of which reaches into a second word.
-void unpack(const char* bytes, size_t count, int bits, uint32_t* out) {
-  const uint64_t mask = (uint64_t{1} << bits) - 1;
-  uint64_t at = 0;
-  for (size_t i = 0; i < count; ++i, at += static_cast<uint64_t>(bits)) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes + (at >> 3), 8);
-    out[i] = static_cast<uint32_t>(word >> (at & 7) & mask);
-  }
 }
 
 template <typename T>
@@ -90,7 +45,7 @@ std::vector<uint8_t> plain_booleans(std::string_view bytes, size_t count) {
 std::vector<std::string_view> plain_texts(std::string_view bytes, size_t count) {
   if (bytes.size() / 4 < count) throw Damaged("its values end too early");
   std::vector<std::string_view> values(count);
-  Bytes left(bytes);
+  EncodedBytes left(bytes);
   for (std::string_view& value : values) value = left.take(left.word());
   return values;
 }
@@ -114,7 +69,7 @@ std::string unsplit(std::string_view bytes, size_t count, size_t width) {
 
 std::vector<std::string_view> delta_length_texts(std::string_view bytes, size_t count) {
   std::vector<int64_t> lengths;
-  Bytes left(bytes);
+  EncodedBytes left(bytes);
   left.take(decode_delta(bytes, count, lengths));
   std::vector<std::string_view> values(count);
   for (size_t i = 0; i < count; ++i) {
@@ -184,35 +139,17 @@ void decode_rle(std::string_view bytes, int bits, size_t count, std::vector<uint
   if (bits < 0 || bits > 32) throw Damaged(fmt::format("it has levels or indices of {} bits", bits));
   out.resize(count);
   if (bits == 0) return std::fill(out.begin(), out.end(), 0u);
-  Bytes left(bytes);
-  size_t done = 0;
-  while (done < count) {
-    const uint64_t head = left.varint();
-    if ((head & 1) == 0) {
-      const std::string_view value = left.take(static_cast<uint64_t>(bits + 7) / 8);
-      uint32_t repeated = 0;
-      std::memcpy(&repeated, value.data(), value.size());
-      const size_t run = std::min<uint64_t>(head >> 1, count - done);
-      std::fill_n(out.begin() + static_cast<int64_t>(done), run, repeated);
-      done += run;
-      continue;
-    }
-    const uint64_t groups = head >> 1;
-    // The last group may be cut where its values are not needed.
-    const size_t here = std::min<uint64_t>(groups > count ? count : groups * 8, count - done);
-    const size_t needed = (here * static_cast<size_t>(bits) + 7) / 8;
-    if (groups == 0) continue;
-    const size_t stored = std::min<uint64_t>(
-        groups > count ? left.left().size() : groups * static_cast<size_t>(bits), left.left().size());
-    if (stored < needed) throw Damaged("its values end too early");
-    const char* from = left.take(stored).data();
-    unpack(from, here, bits, out.data() + done);
-    done += here;
+  RunReader reader(bytes, bits, count);
+  for (EncodedRun run; reader.next(run);) {
+    if (run.packed == nullptr)
+      std::fill_n(out.begin() + static_cast<int64_t>(run.first), run.count, run.value);
+    else
+      unpack_bits(run.packed, 0, run.count, bits, out.data() + run.first);
   }
 }
 
 size_t decode_delta(std::string_view bytes, size_t count, std::vector<int64_t>& out) {
-  Bytes left(bytes);
+  EncodedBytes left(bytes);
   const uint64_t block = left.varint();
   const uint64_t parts = left.varint();
   const uint64_t total = left.varint();
@@ -246,7 +183,7 @@ PlainValues decode_values(Encoding encoding, const Leaf& leaf, std::string_view 
     case Encoding::kPlain: return plain(leaf, bytes, count);
     case Encoding::kRle: {
       if (leaf.physical != Physical::kBoolean) break;
-      Bytes left(bytes);
+      EncodedBytes left(bytes);
       const std::string_view runs = left.take(left.word());
       std::vector<uint32_t> flags;
       decode_rle(runs, 1, count, flags);

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "data/format/csv_record.h"
+#include "data/format/parquet/append_values.h"
 #include "data/format/parquet/encodings.h"
 #include "data/format/parquet/thrift.h"
 
@@ -19,7 +20,7 @@ namespace {
 // A page's body, taken apart.
 struct OpenPage {
   PageHeader header;
-  std::shared_ptr<std::string> heap;  // the bytes, and kReadPast behind them
+  std::shared_ptr<PageBytes> heap;
   std::string_view repetition = {};
   std::string_view definition = {};
   std::string_view values = {};
@@ -52,7 +53,7 @@ std::string_view take_levels(std::string_view& body, Encoding encoding) {
 }
 
 OpenPage open_page(std::string_view page, const Leaf& leaf, Codec compression, const Limits& limits) {
-  OpenPage open{.header = parse_page_header(page), .heap = std::make_shared<std::string>()};
+  OpenPage open{.header = parse_page_header(page), .heap = {}};
   const PageHeader& header = open.header;
   const std::string_view body = page.substr(header.header_bytes);
   if (static_cast<size_t>(header.stored) != body.size())
@@ -63,12 +64,11 @@ OpenPage open_page(std::string_view page, const Leaf& leaf, Codec compression, c
                     "once; write smaller pages",
                     header.uncompressed, header.values, limits.page_bytes, limits.page_values));
   check_crc(header, body);
-  std::string& heap = *open.heap;
-  heap.resize(static_cast<size_t>(header.uncompressed) + kReadPast);
-  const std::span<char> out = std::span(heap).first(static_cast<size_t>(header.uncompressed));
+  open.heap = std::make_shared<PageBytes>(static_cast<size_t>(header.uncompressed));
+  const std::span<char> out = open.heap->all();
   if (header.kind != PageKind::kDataV2) {
     unpack(compression, body, out);
-    open.values = {heap.data(), out.size()};
+    open.values = {out.data(), out.size()};
     if (header.kind != PageKind::kData) return open;
     if (leaf.max_repetition > 0) open.repetition = take_levels(open.values, header.repetition_encoding);
     if (leaf.max_definition > 0) open.definition = take_levels(open.values, header.definition_encoding);
@@ -78,11 +78,11 @@ OpenPage open_page(std::string_view page, const Leaf& leaf, Codec compression, c
   const auto definition = static_cast<size_t>(header.definition_bytes);
   const size_t levels = repetition + definition;
   if (levels > body.size() || levels > out.size()) throw Damaged("its levels are longer than the page");
-  std::memcpy(heap.data(), body.data(), levels);
+  std::copy_n(body.data(), levels, out.data());
   unpack(header.compressed ? compression : Codec::kNone, body.substr(levels), out.subspan(levels));
-  open.repetition = {heap.data(), repetition};
-  open.definition = {heap.data() + repetition, definition};
-  open.values = {heap.data() + levels, out.size() - levels};
+  open.repetition = {out.data(), repetition};
+  open.definition = {out.data() + repetition, definition};
+  open.values = {out.data() + levels, out.size() - levels};
   return open;
 }
 
@@ -134,15 +134,12 @@ struct PageValues {
   ColumnValues values;
   std::vector<uint32_t> picks;
   std::vector<uint8_t> bad;
-  std::vector<std::shared_ptr<std::string>> heaps;
+  std::vector<std::shared_ptr<const void>> heaps;
+  int64_t heap_bytes = 0;
 };
 
 bool by_dictionary(Encoding encoding) {
   return encoding == Encoding::kPlainDictionary || encoding == Encoding::kRleDictionary;
-}
-
-size_t size_of(const ColumnValues& values) {
-  return std::visit([](const auto& held) { return held.size(); }, values);
 }
 
 PageValues read_values(const OpenPage& page, const Leaf& leaf, const Dictionary* dictionary, size_t count) {
@@ -151,14 +148,16 @@ PageValues read_values(const OpenPage& page, const Leaf& leaf, const Dictionary*
     PlainValues plain = decode_values(page.header.encoding, leaf, page.values, count);
     out.values = converted(std::move(plain.values), leaf);
     out.bad = bad_texts(out.values, leaf);
-    if (out.values.index() == static_cast<size_t>(ValueType::kBytes)) out.heaps = {page.heap, plain.heap};
+    if (out.values.index() != static_cast<size_t>(ValueType::kBytes)) return out;
+    out.heaps = {page.heap, plain.heap};
+    out.heap_bytes = page.heap->size() + (plain.heap ? static_cast<int64_t>(plain.heap->size()) : 0);
     return out;
   }
   if (count == 0) return out;
   if (dictionary == nullptr) throw Damaged("it refers to a dictionary, and there is none");
   if (page.values.empty()) throw Damaged("its values end too early");
   decode_rle(page.values.substr(1), static_cast<uint8_t>(page.values[0]), count, out.picks);
-  const size_t known = size_of(dictionary->values);
+  const size_t known = dictionary->size;
   uint32_t most = 0;
   for (const uint32_t pick : out.picks) most = std::max(most, pick);
   if (most >= known) throw Damaged(fmt::format("it refers to entry {} of a dictionary of {}", most, known));
@@ -188,11 +187,57 @@ bool is_data(const PageHeader& header) {
   return header.kind == PageKind::kData || header.kind == PageKind::kDataV2;
 }
 
-template <typename T>
-void append_picked(const std::vector<T>& dictionary, const std::vector<uint32_t>& picks,
-                   std::vector<T>& out) {
-  out.reserve(out.size() + picks.size());
-  for (const uint32_t pick : picks) out.push_back(dictionary[pick]);
+bool is_number(const Leaf& leaf) {
+  return leaf.physical == Physical::kInt32 || leaf.physical == Physical::kInt64 ||
+         leaf.physical == Physical::kFloat || leaf.physical == Physical::kDouble;
+}
+
+// Whether numbers are wanted as they are stored.
+bool keeps_stored(const Leaf& leaf) { return is_number(leaf) && leaf.scale < 0 && !leaf.is_unsigned; }
+
+size_t width_of(const Leaf& leaf) {
+  return leaf.physical == Physical::kInt32 || leaf.physical == Physical::kFloat ? 4 : 8;
+}
+
+// Nothing where one does not fit.
+std::optional<std::vector<int32_t>> narrowed(const char* numbers, size_t count) {
+  const auto number = [&](size_t i) {
+    int64_t value = 0;
+    std::memcpy(&value, numbers + i * sizeof value, sizeof value);
+    return value;
+  };
+  int64_t changed = 0;
+  for (size_t i = 0; i < count; ++i) changed |= number(i) ^ static_cast<int32_t>(number(i));
+  if (changed != 0) return {};
+  std::vector<int32_t> out;
+  append_loaded([&](size_t i) { return static_cast<int32_t>(number(i)); }, count, out);
+  return out;
+}
+
+// Whether the levels of a page say at once that no row is missing; if not, they have to be counted.
+bool is_whole(const OpenPage& page, const Leaf& leaf) {
+  return leaf.max_definition == 0 ||
+         is_run_of(page.definition, bits_for(leaf.max_definition), static_cast<size_t>(page.header.values),
+                   static_cast<uint32_t>(leaf.max_definition));
+}
+
+// Where no row of a page is missing, what needs not be looked at before rows are wanted.
+bool leave_packed(const OpenPage& page, const Leaf& leaf, std::shared_ptr<const Dictionary>& dictionary,
+                  Piece& piece) {
+  const auto count = static_cast<size_t>(piece.rows);
+  if (by_dictionary(page.header.encoding)) {
+    if (!dictionary || !dictionary->bad.empty() || page.values.empty() || count == 0) return false;
+    piece.packed_picks.emplace(page.values.substr(1), static_cast<uint8_t>(page.values[0]), count,
+                               dictionary->size);
+    piece.dictionary = std::move(dictionary);
+  } else {
+    if (page.header.encoding != Encoding::kPlain || !keeps_stored(leaf)) return false;
+    if (page.values.size() / width_of(leaf) < count) throw Damaged("its values end too early");
+    piece.stored = page.values.data();
+  }
+  piece.heaps = {page.heap};
+  piece.heap_bytes = page.heap->size();
+  return true;
 }
 
 // The rows of a list column, as levels of all its pages tell them.
@@ -240,15 +285,23 @@ class ListRows {
 
 }  // namespace
 
+PageBytes::PageBytes(size_t size)
+    : size_(size), bytes_(std::make_unique_for_overwrite<char[]>(size + kReadPast)) {
+  std::fill_n(bytes_.get() + size, kReadPast, '\0');
+}
+
+int64_t Dictionary::bytes() const {
+  const size_t held =
+      std::visit([](const auto& entries) { return entries.size() * sizeof(entries[0]); }, values);
+  return static_cast<int64_t>(held + bad.size()) + (heap ? heap->size() : 0);
+}
+
 int64_t Piece::bytes() const {
   size_t bytes = sizeof(Piece) + picks.size() * 4 + missing.size() + ends.size() * 8 + bad_rows.size() * 8;
   bytes += std::visit([](const auto& held) { return held.size() * sizeof(held[0]); }, values);
-  for (const auto& heap : heaps)
-    if (heap) bytes += heap->size();
-  if (rows == 0 && dictionary)  // a dictionary alone
-    bytes += std::visit([](const auto& held) { return held.size() * sizeof(held[0]); }, dictionary->values) +
-             dictionary->heap->size();
-  return static_cast<int64_t>(bytes);
+  if (packed_picks) bytes += packed_picks->bytes();
+  const bool alone = rows == 0 && dictionary;
+  return static_cast<int64_t>(bytes) + heap_bytes + (alone ? dictionary->bytes() : 0);
 }
 
 std::shared_ptr<const Dictionary> decode_dictionary(std::string_view page, const Leaf& leaf,
@@ -256,11 +309,22 @@ std::shared_ptr<const Dictionary> decode_dictionary(std::string_view page, const
   const OpenPage open = open_page(page, leaf, compression, limits);
   if (open.header.kind != PageKind::kDictionary) throw Damaged("a dictionary is expected here");
   auto dictionary = std::make_shared<Dictionary>();
-  dictionary->heap = open.heap;
-  dictionary->values = converted(
-      decode_values(Encoding::kPlain, leaf, open.values, static_cast<size_t>(open.header.values)).values,
-      leaf);
+  dictionary->size = static_cast<size_t>(open.header.values);
+  if (keeps_stored(leaf)) {
+    if (open.values.size() / width_of(leaf) < dictionary->size) throw Damaged("its values end too early");
+    if (leaf.physical == Physical::kInt64)
+      if (auto narrow = narrowed(open.values.data(), dictionary->size)) {
+        dictionary->values = std::move(*narrow);
+        return dictionary;
+      }
+    dictionary->stored = open.values.data();
+    dictionary->heap = open.heap;
+    return dictionary;
+  }
+  dictionary->values =
+      converted(decode_values(Encoding::kPlain, leaf, open.values, dictionary->size).values, leaf);
   dictionary->bad = bad_texts(dictionary->values, leaf);
+  if (dictionary->values.index() == static_cast<size_t>(ValueType::kBytes)) dictionary->heap = open.heap;
   return dictionary;
 }
 
@@ -273,7 +337,7 @@ Piece decode_page(std::string_view page, const Leaf& leaf, Codec compression,
   Piece piece;
   piece.rows = rows;
   size_t present = static_cast<size_t>(rows);
-  if (leaf.max_definition > 0) {
+  if (!is_whole(open, leaf)) {
     std::vector<uint32_t> levels;
     decode_rle(open.definition, bits_for(leaf.max_definition), present, levels);
     const auto some = static_cast<size_t>(std::count(levels.begin(), levels.end(), 0u));
@@ -283,6 +347,7 @@ Piece decode_page(std::string_view page, const Leaf& leaf, Codec compression,
       present -= some;
     }
   }
+  if (piece.missing.empty() && leave_packed(open, leaf, dictionary, piece)) return piece;
   PageValues values = read_values(open, leaf, dictionary.get(), present);
   if (!values.bad.empty()) {
     const std::vector<uint8_t> bad = spread(std::move(values.bad), piece.missing);
@@ -293,14 +358,13 @@ Piece decode_page(std::string_view page, const Leaf& leaf, Codec compression,
     piece.picks = spread(std::move(values.picks), piece.missing);
     piece.dictionary = std::move(dictionary);
     if (!piece.dictionary) {  // all rows are missing
-      auto none = std::make_shared<Dictionary>();
-      none->values = make_column(leaf.field()).values;
-      piece.dictionary = std::move(none);
+      piece.dictionary = std::make_shared<Dictionary>();
     }
     return piece;
   }
   std::visit([&](auto& held) { piece.values = spread(std::move(held), piece.missing); }, values.values);
   piece.heaps = std::move(values.heaps);
+  piece.heap_bytes = values.heap_bytes;
   return piece;
 }
 
@@ -326,7 +390,7 @@ Piece decode_list(const std::vector<std::string_view>& pages, const Leaf& leaf, 
         [&](auto& out) {
           using Values = std::decay_t<decltype(out)>;
           if (by_dictionary(open.header.encoding)) {
-            if (dictionary) append_picked(std::get<Values>(dictionary->values), values.picks, out);
+            if (dictionary) append_picked(*dictionary, values.picks, out);
           } else {
             const auto& held = std::get<Values>(values.values);
             out.insert(out.end(), held.begin(), held.end());
@@ -335,6 +399,7 @@ Piece decode_list(const std::vector<std::string_view>& pages, const Leaf& leaf, 
         all);
     Piece& piece = lists.piece();
     piece.heaps.insert(piece.heaps.end(), values.heaps.begin(), values.heaps.end());
+    piece.heap_bytes += values.heap_bytes;
   }
   Piece piece = std::move(lists.piece());
   piece.rows = static_cast<int64_t>(piece.ends.size());
@@ -344,47 +409,6 @@ Piece decode_list(const std::vector<std::string_view>& pages, const Leaf& leaf, 
   piece.values = std::move(all);
   if (dictionary && dictionary->heap) piece.heaps.push_back(dictionary->heap);
   return piece;
-}
-
-void append_rows(const Piece& piece, int64_t first, int64_t count, BlockColumn& column) {
-  const auto from = static_cast<size_t>(first);
-  const auto number = static_cast<size_t>(count);
-  const bool list = column.width == kVarying;
-  const size_t before = list ? column.ends.size() : size_of(column.values);
-  if (!piece.missing.empty()) {
-    column.missing.resize(before);
-    column.missing.insert(column.missing.end(), piece.missing.begin() + first,
-                          piece.missing.begin() + first + count);
-  } else if (!column.missing.empty()) {
-    column.missing.resize(before + number);
-  }
-  size_t begin = from;
-  size_t end = from + number;
-  if (list) {
-    begin = from == 0 ? 0 : static_cast<size_t>(piece.ends[from - 1]);
-    end = number == 0 ? begin : static_cast<size_t>(piece.ends[from + number - 1]);
-    const int64_t base = (column.ends.empty() ? 0 : column.ends.back()) - static_cast<int64_t>(begin);
-    for (size_t r = from; r < from + number; ++r) column.ends.push_back(base + piece.ends[r]);
-  }
-  std::visit(
-      [&](auto& out) {
-        using Values = std::decay_t<decltype(out)>;
-        if (!piece.dictionary) {
-          const auto& held = std::get<Values>(piece.values);
-          out.insert(out.end(), held.begin() + static_cast<int64_t>(begin),
-                     held.begin() + static_cast<int64_t>(end));
-          return;
-        }
-        const auto& entries = std::get<Values>(piece.dictionary->values);
-        const size_t at = out.size();
-        out.resize(at + number);
-        // A dictionary may be empty where all rows are missing.
-        for (size_t i = 0; i < number && !entries.empty(); ++i) out[at + i] = entries[piece.picks[from + i]];
-        if (!piece.missing.empty())
-          for (size_t i = 0; i < number; ++i)
-            if (piece.missing[from + i] != 0) out[at + i] = {};
-      },
-      column.values);
 }
 
 }  // namespace lockstep::parquet

@@ -5,12 +5,15 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "data/format/column_block.h"
 #include "data/format/parquet/metadata.h"
+#include "data/format/parquet/packed_runs.h"
 
 namespace lockstep::parquet {
 
@@ -20,23 +23,45 @@ struct Limits {
   int64_t page_values = int64_t{1} << 24;
 };
 
-// The distinct values of a column in a row group.
-struct Dictionary {
-  ColumnValues values;
-  std::vector<uint8_t> bad;  // 1 for a text that is not valid UTF-8; empty: none
-  std::shared_ptr<std::string> heap;
+// The unpacked bytes of a page, and some behind them that can be read (kReadPast).
+class PageBytes {
+ public:
+  explicit PageBytes(size_t size);
+  std::span<char> all() { return {bytes_.get(), size_}; }
+  int64_t size() const { return static_cast<int64_t>(size_); }
+
+ private:
+  size_t size_;
+  std::unique_ptr<char[]> bytes_;
 };
 
+// The distinct values of a column in a row group. Numbers of 64 bits that fit into 32 are kept in these:
+// dictionaries are what takes most of the memory, and looking things up in them most of the time.
+struct Dictionary {
+  size_t size = 0;
+  ColumnValues values;           // of the column's type, or i32 for i64; empty where they are `stored`
+  const char* stored = nullptr;  // in `heap`, as values of the column's type
+  std::vector<uint8_t> bad;      // 1 for a text that is not valid UTF-8; empty: none
+  std::shared_ptr<PageBytes> heap;
+
+  int64_t bytes() const;
+};
+
+// Where no row is missing, numbers and places in the dictionary stay as they are stored: rows that are wanted
+// go from there into the columns of a block.
 struct Piece {
   int64_t rows = 0;
   // One value per row (an element per value of lists), or the place of each in the dictionary.
   ColumnValues values;
   std::vector<uint32_t> picks;
+  std::optional<PackedRuns> packed_picks;
+  const char* stored = nullptr;
   std::shared_ptr<const Dictionary> dictionary;
-  std::vector<uint8_t> missing;                     // per row; empty: none
-  std::vector<int64_t> ends;                        // of lists, per row
-  std::vector<int64_t> bad_rows;                    // whose text is not valid UTF-8
-  std::vector<std::shared_ptr<std::string>> heaps;  // what views point to
+  std::vector<uint8_t> missing;                    // per row; empty: none
+  std::vector<int64_t> ends;                       // of lists, per row
+  std::vector<int64_t> bad_rows;                   // whose text is not valid UTF-8
+  std::vector<std::shared_ptr<const void>> heaps;  // what views and what is stored lie in
+  int64_t heap_bytes = 0;
 
   int64_t bytes() const;
 };

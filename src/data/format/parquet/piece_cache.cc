@@ -11,41 +11,40 @@ int64_t PieceCache::use_memory(std::shared_ptr<ByteBudget> memory) {
   if (memory_->limit() != INT64_MAX) return 0;
   memory_ = std::move(memory);
   memory_->take(bytes_);
-  limit_ = std::min(limit_, memory_->limit() / 4);
   trim();
-  return limit_;
+  return std::min(limit_, memory_->limit() / 4);
 }
 
-void PieceCache::take(int64_t bytes) {
-  bytes_ += bytes;
-  memory_->take(bytes);
+// Whoever makes a piece has taken from the budget what loading its block needs: where that and an eighth are
+// left, blocks and batches never go for the sake of pieces.
+int64_t PieceCache::room() const {
+  const int64_t all = memory_->limit();
+  const int64_t others = memory_->used() - bytes_;
+  return std::min(limit_, std::max(all / 4, all - all / 8 - others));
 }
 
-std::shared_ptr<PieceCache::Entry> PieceCache::entry(const PieceKey& key, bool add) {
-  const auto found = entries_.find(key);
-  if (found != entries_.end()) {
-    order_.splice(order_.begin(), order_, found->second->used);
-    return found->second;
-  }
-  if (!add) return nullptr;
-  auto made = std::make_shared<Entry>();
-  order_.push_front(key);
-  made->used = order_.begin();
-  entries_.emplace(key, made);
-  return made;
-}
-
-std::shared_ptr<const Piece> PieceCache::find(const PieceKey& key) {
+void PieceCache::find(std::span<PieceUse> uses) {
   const std::lock_guard lock(mutex_);
-  const auto found = entry(key, false);
-  return found ? found->piece : nullptr;
+  for (PieceUse& use : uses) {
+    const auto found = entries_.find(use.key);
+    if (found == entries_.end()) continue;
+    std::list<PieceKey>& order = order_of(use.key);
+    order.splice(order.begin(), order, found->second->place);
+    use.piece = found->second->piece;
+  }
 }
 
 std::shared_ptr<const Piece> PieceCache::get(const PieceKey& key, const std::function<Piece()>& make) {
   std::shared_ptr<Entry> wanted;
   {
     const std::lock_guard lock(mutex_);
-    wanted = entry(key, true);
+    std::shared_ptr<Entry>& entry = entries_[key];
+    if (!entry) {
+      entry = std::make_shared<Entry>();
+      order_of(key).push_front(key);
+      entry->place = order_of(key).begin();
+    }
+    wanted = entry;
     if (wanted->piece) return wanted->piece;
   }
   const std::lock_guard making(wanted->making);
@@ -58,20 +57,44 @@ std::shared_ptr<const Piece> PieceCache::get(const PieceKey& key, const std::fun
   wanted->piece = piece;
   const auto held = entries_.find(key);
   if (held == entries_.end() || held->second != wanted) return piece;  // let go in the meantime
-  take(piece->bytes());
+  bytes_ += piece->bytes();
+  memory_->take(piece->bytes());
   trim();
   return piece;
 }
 
+void PieceCache::used(std::span<const PieceUse> uses) {
+  const std::lock_guard lock(mutex_);
+  for (const PieceUse& use : uses) {
+    const auto found = entries_.find(use.key);
+    if (found == entries_.end() || found->second->piece != use.piece || use.key.piece < 0) continue;
+    found->second->rows_used += use.rows;
+    if (found->second->rows_used >= use.piece->rows) drop(found);
+  }
+  trim();
+}
+
+void PieceCache::drop(Entries::iterator entry) {
+  const int64_t bytes = entry->second->piece->bytes();
+  bytes_ -= bytes;
+  memory_->give(bytes);
+  order_of(entry->first).erase(entry->second->place);
+  entries_.erase(entry);
+}
+
 void PieceCache::trim() {
-  auto last = order_.end();
-  while (bytes_ > limit_ && last != order_.begin()) {
+  trim(pages_);
+  trim(dictionaries_);
+}
+
+void PieceCache::trim(std::list<PieceKey>& order) {
+  auto last = order.end();
+  while (bytes_ > room() && last != order.begin()) {
     --last;
     const auto oldest = entries_.find(*last);
     if (!oldest->second->piece) continue;  // being made
-    take(-oldest->second->piece->bytes());
-    last = order_.erase(last);
-    entries_.erase(oldest);
+    ++last;                                // stays valid when the one before it goes
+    drop(oldest);
   }
 }
 

@@ -1,5 +1,10 @@
-// PieceCache: decoded pieces of the Parquet files of one data set, under a limit of bytes. A page holds the
-// rows of many blocks; without it each of them would unpack the page again.
+// PieceCache: unpacked pages and dictionaries of the Parquet files of one data set, under a limit of bytes. A
+// dictionary belongs to all rows of its row group, and a page often to several blocks; without the cache each
+// of these would unpack them again.
+//
+// A page goes once all of its rows have been used, since it is wanted again in the next epoch at the
+// earliest; at the limit pages go before dictionaries, and of each kind the one not used for the longest
+// time.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -7,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <tuple>
 
 #include "base/byte_budget.h"
@@ -23,6 +29,14 @@ struct PieceKey {
   bool operator<(const PieceKey& other) const {
     return std::tie(file, group, leaf, piece) < std::tie(other.file, other.group, other.leaf, other.piece);
   }
+  bool operator==(const PieceKey&) const = default;
+};
+
+// Some rows of a piece that are wanted.
+struct PieceUse {
+  PieceKey key;
+  int64_t rows = 0;
+  std::shared_ptr<const Piece> piece = {};
 };
 
 class PieceCache {
@@ -32,31 +46,38 @@ class PieceCache {
   PieceCache(const PieceCache&) = delete;
   PieceCache& operator=(const PieceCache&) = delete;
 
-  // Counts pieces in this budget from now on, and takes at most a quarter of it; gives the limit. Of several
-  // sources that share the files the first one's budget is taken.
+  // Counts pieces in this budget from now on. They take a quarter of it, and more as long as others leave an
+  // eighth free; gives that quarter, or the limit. Of several sources that share the files the first one's
+  // budget is taken.
   int64_t use_memory(std::shared_ptr<ByteBudget> memory);
 
-  // Null if it is not there.
-  std::shared_ptr<const Piece> find(const PieceKey& key);
+  // Fills in those that are there.
+  void find(std::span<PieceUse> uses);
   // Makes it if it is not there. Threads that want the same piece wait for the first.
   std::shared_ptr<const Piece> get(const PieceKey& key, const std::function<Piece()>& make);
+  // These rows are done with.
+  void used(std::span<const PieceUse> uses);
 
  private:
   struct Entry {
     std::mutex making;
     std::shared_ptr<const Piece> piece;
-    std::list<PieceKey>::iterator used;
+    int64_t rows_used = 0;
+    std::list<PieceKey>::iterator place;
   };
+  using Entries = std::map<PieceKey, std::shared_ptr<Entry>>;
 
-  std::shared_ptr<Entry> entry(const PieceKey& key, bool add);
+  std::list<PieceKey>& order_of(const PieceKey& key) { return key.piece < 0 ? dictionaries_ : pages_; }
+  int64_t room() const;
   void trim();
-  void take(int64_t bytes);
+  void trim(std::list<PieceKey>& order);
+  void drop(Entries::iterator entry);
 
   int64_t limit_;
   std::shared_ptr<ByteBudget> memory_ = std::make_shared<ByteBudget>(INT64_MAX);
   std::mutex mutex_;
-  std::map<PieceKey, std::shared_ptr<Entry>> entries_;
-  std::list<PieceKey> order_;  // the latest used first
+  Entries entries_;
+  std::list<PieceKey> pages_, dictionaries_;  // the latest used first
   int64_t bytes_ = 0;
 };
 

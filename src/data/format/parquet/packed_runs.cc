@@ -1,0 +1,90 @@
+#include "data/format/parquet/packed_runs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "data/format/parquet/encoded_bytes.h"
+#include "data/format/parquet/thrift.h"
+#include "data/format/parquet/unpack_loops.h"
+
+namespace lockstep::parquet {
+namespace {
+
+// None of them reaches into a second word.
+void unpack_words(const char* bytes, size_t first, size_t count, int bits, uint32_t* out) {
+  const uint64_t mask = (uint64_t{1} << bits) - 1;
+  uint64_t at = first * static_cast<uint64_t>(bits);
+  for (size_t i = 0; i < count; ++i, at += static_cast<uint64_t>(bits)) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes + (at >> 3), 8);
+    out[i] = static_cast<uint32_t>(word >> (at & 7) & mask);
+  }
+}
+
+}  // namespace
+
+void unpack_bits(const char* bytes, size_t first, size_t count, int bits, uint32_t* out) {
+  static const bool loops = has_unpack_loops();
+  if (!loops || bits > kMostLoopBits) return unpack_words(bytes, first, count, bits, out);
+  const size_t head = std::min(count, (8 - first % 8) % 8);
+  const size_t groups = (count - head) / 8;
+  const size_t tail = head + groups * 8;
+  unpack_words(bytes, first, head, bits, out);
+  unpack_groups(bytes + (first + head) / 8 * static_cast<size_t>(bits), groups, bits, out + head);
+  unpack_words(bytes, first + tail, count - tail, bits, out + tail);
+}
+
+PackedRuns::PackedRuns(std::string_view bytes, int bits, size_t count, size_t known)
+    : bits_(bits), count_(count) {
+  if (bits < 0 || bits > 32) throw Damaged(fmt::format("it has levels or indices of {} bits", bits));
+  if (bits == 0) {
+    add_run({nullptr, 0, 0}, count, known);
+    return;
+  }
+  RunReader reader(bytes, bits, count);
+  for (EncodedRun run; reader.next(run);)
+    add_run({run.packed, static_cast<uint32_t>(run.first), run.value}, run.count, known);
+}
+
+void PackedRuns::add_run(const Run& run, size_t count, size_t known) {
+  if (count == 0) return;
+  uint32_t most = run.value;
+  if (run.bytes != nullptr) {
+    std::array<uint32_t, 512> numbers;
+    for (size_t done = 0; done < count; done += numbers.size()) {
+      const size_t here = std::min(numbers.size(), count - done);
+      unpack_bits(run.bytes, done, here, bits_, numbers.data());
+      for (size_t i = 0; i < here; ++i) most = std::max(most, numbers[i]);
+    }
+  }
+  if (most >= known) throw Damaged(fmt::format("it refers to entry {} of a dictionary of {}", most, known));
+  runs_.push_back(run);
+}
+
+void PackedRuns::copy(size_t first, size_t count, uint32_t* out) const {
+  auto run = std::upper_bound(runs_.begin(), runs_.end(), first,
+                              [](size_t place, const Run& other) { return place < other.first; }) -
+             1;
+  for (const size_t end = first + count; first < end; ++run) {
+    const size_t here = std::min(end, run + 1 == runs_.end() ? count_ : size_t{(run + 1)->first}) - first;
+    if (run->bytes == nullptr)
+      std::fill_n(out, here, run->value);
+    else
+      unpack_bits(run->bytes, first - run->first, here, bits_, out);
+    out += here;
+    first += here;
+  }
+}
+
+bool is_run_of(std::string_view bytes, int bits, size_t count, uint32_t value) {
+  if (bits < 1 || bits > 32) return false;
+  RunReader reader(bytes, bits, count);
+  for (EncodedRun run; reader.next(run);)
+    if (run.packed != nullptr || run.value != value) return false;
+  return true;
+}
+
+}  // namespace lockstep::parquet

@@ -1,0 +1,85 @@
+// What is kept of unpacked pages: those that are still wanted, dictionaries longest, and no more than others
+// leave.
+#include "data/format/parquet/piece_cache.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::parquet {
+namespace {
+
+constexpr int64_t kBytes = 1 << 20;
+
+Piece page_of(int64_t rows) {
+  Piece piece;
+  piece.rows = rows;
+  piece.values = std::vector<uint8_t>(kBytes);
+  return piece;
+}
+
+Piece dictionary_alone() {
+  auto dictionary = std::make_shared<Dictionary>();
+  dictionary->values = std::vector<uint8_t>(kBytes);
+  Piece piece;
+  piece.dictionary = std::move(dictionary);
+  return piece;
+}
+
+class PieceCacheTest : public ::testing::Test {
+ protected:
+  static PieceKey page(int64_t number) { return {1, 0, 0, number}; }
+  static PieceKey dictionary(int64_t leaf) { return {1, 0, leaf, -1}; }
+  bool holds(const PieceKey& key) {
+    PieceUse use{.key = key};
+    cache_.find({&use, 1});
+    return use.piece != nullptr;
+  }
+  std::shared_ptr<const Piece> add(const PieceKey& key) {
+    return cache_.get(key, [&] { return key.piece < 0 ? dictionary_alone() : page_of(100); });
+  }
+
+  std::shared_ptr<ByteBudget> memory_ = std::make_shared<ByteBudget>(16 * kBytes);
+  PieceCache cache_{int64_t{1} << 30};
+};
+
+TEST_F(PieceCacheTest, APageGoesWhenAllOfItsRowsAreUsed) {
+  cache_.use_memory(memory_);
+  PieceUse use{page(0), 60, add(page(0))};
+  cache_.used({&use, 1});
+  EXPECT_TRUE(holds(page(0)));
+  EXPECT_GT(memory_->used(), kBytes);
+  use.rows = 40;
+  cache_.used({&use, 1});
+  EXPECT_FALSE(holds(page(0)));
+  EXPECT_EQ(memory_->used(), 0);
+}
+
+TEST_F(PieceCacheTest, PagesGoBeforeDictionariesAndTheOldestFirst) {
+  cache_.use_memory(memory_);
+  add(dictionary(0));
+  for (int64_t p = 0; p < 12; ++p) add(page(p));
+  EXPECT_TRUE(holds(page(0)));  // used again: now page 1 is the oldest
+  add(page(12));
+  add(page(13));
+  EXPECT_TRUE(holds(dictionary(0)));
+  EXPECT_TRUE(holds(page(0)));
+  EXPECT_FALSE(holds(page(1)));
+  EXPECT_TRUE(holds(page(13)));
+}
+
+TEST_F(PieceCacheTest, TakesWhatOthersLeaveAndAQuarterAnyway) {
+  EXPECT_EQ(cache_.use_memory(memory_), 4 * kBytes);
+  for (int64_t p = 0; p < 40; ++p) add(page(p));
+  EXPECT_GT(memory_->used(), 12 * kBytes);
+  EXPECT_LE(memory_->used(), 14 * kBytes);  // an eighth stays free
+  memory_->take(6 * kBytes);
+  add(page(40));
+  EXPECT_LE(memory_->used(), 14 * kBytes);
+  memory_->take(6 * kBytes);
+  for (int64_t p = 41; p < 50; ++p) add(page(p));
+  EXPECT_GT(memory_->used(), 15 * kBytes - kBytes / 2);
+  EXPECT_LE(memory_->used(), 16 * kBytes);
+  EXPECT_TRUE(holds(page(49)));
+}
+
+}  // namespace
+}  // namespace lockstep::parquet
