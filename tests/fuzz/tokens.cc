@@ -1,7 +1,11 @@
 #include "fuzz/tokens.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "base/error.h"
 #include "data/format/tokens_format.h"
+#include "data/pipeline/mapped_source.h"
 #include "data/pipeline/shard_set.h"
 #include "data/source.h"
 
@@ -10,7 +14,44 @@ namespace {
 
 constexpr int64_t kVocab = 1000;
 
-void check_records(const ShardSet& set) {
+// A text as a file in memory: what is mapped of it must lie in it.
+class MappedText : public ByteSource {
+ public:
+  explicit MappedText(std::string_view text) : ByteSource("corpus"), text_(text.begin(), text.end()) {}
+
+  int64_t size() const override { return static_cast<int64_t>(text_.size()); }
+  void read(int64_t offset, std::span<char> out) const override {
+    LOCKSTEP_CHECK(offset >= 0 && static_cast<int64_t>(out.size()) <= size() - offset, "bytes from {}",
+                   offset);
+    std::copy_n(text_.begin() + offset, out.size(), out.begin());
+  }
+  bool mappable() const override { return true; }
+  Mapped mapped(int64_t offset, int64_t bytes) const override {
+    LOCKSTEP_CHECK(offset >= 0 && bytes >= 0 && bytes <= size() - offset, "bytes from {}", offset);
+    return {reinterpret_cast<const std::byte*>(text_.data()) + offset, this, offset};
+  }
+  void check_unchanged(int64_t) const override {}
+  std::string stamp() const override { return std::to_string(size()) + " text"; }
+
+ private:
+  std::vector<char> text_;
+};
+
+// Rows as jobs read them, which for plain rows is straight from the mapped file: those that were decoded.
+void check_rows(std::shared_ptr<const ShardSet> set, const ColumnBlock& decoded) {
+  std::vector<Column> columns;
+  for (const BlockField& field : set->fields()) columns.push_back({field.name, DType::kI32, {field.width}});
+  const auto source = open_rows(std::move(set), columns, int64_t{1} << 20);
+  std::vector<int64_t> records(static_cast<size_t>(source->size()));
+  std::iota(records.begin(), records.end(), 0);
+  Batch batch(columns, source->size());
+  source->fill(records, batch);
+  for (size_t c = 0; c < columns.size(); ++c)
+    LOCKSTEP_CHECK(std::ranges::equal(batch.values<int32_t>(c), decoded.columns[c].as<int32_t>()),
+                   "column {} differs from what is decoded", columns[c].name);
+}
+
+ColumnBlock check_records(const ShardSet& set) {
   BlockScratch all, one;
   StageCounters counters;
   const int64_t records = set.manifest().records();
@@ -30,6 +71,7 @@ void check_records(const ShardSet& set) {
     }
     LOCKSTEP_CHECK(!set.describe(r).empty(), "record {} lies nowhere", r);
   }
+  return std::move(all.block);
 }
 
 }  // namespace
@@ -43,9 +85,11 @@ bool check_tokens(std::string_view bytes) {
                       {"documents", (bytes[0] & 2) != 0 ? "separate" : "joined"}};
   if ((bytes[0] & 4) != 0) options.bad = BadRecords::kSkip;
   std::vector<std::unique_ptr<ByteSource>> shards;
-  shards.push_back(open_text("corpus", std::string(bytes.substr(1))));
+  shards.push_back(std::make_unique<MappedText>(bytes.substr(1)));
   try {
-    check_records(ShardSet(make_tokens_format(options), std::move(shards), {.most_bad = 1}));
+    const auto set = std::make_shared<ShardSet>(make_tokens_format(options), std::move(shards),
+                                                ShardSetOptions{.most_bad = 1});
+    check_rows(set, check_records(*set));
   } catch (const UserError&) {
     return false;
   }
