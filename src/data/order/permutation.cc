@@ -36,7 +36,7 @@ Feistel::Feistel(uint64_t seed, uint64_t stream) {
     std::memcpy(&value, indices.data() + at, bytes);
     std::memcpy(&width, bits + at, bytes);
     std::memcpy(&tweak, tweaks + at, bytes);
-    value = encrypt(value, width, tweak);
+    encrypt(value, width, tweak);
     std::memcpy(indices.data() + at, &value, bytes);
   }
 }
@@ -50,9 +50,9 @@ void Feistel::replace(std::span<uint64_t> indices, const uint64_t* sizes, const 
   if (wide)
     keys.encrypt_wide(indices, bits.data(), tweaks);
   else
-    for (size_t i = 0; i < indices.size(); ++i) indices[i] = keys.encrypt(indices[i], bits[i], tweaks[i]);
+    for (size_t i = 0; i < indices.size(); ++i) keys.encrypt(indices[i], bits[i], tweaks[i]);
   for (size_t i = 0; i < indices.size(); ++i)
-    while (indices[i] >= sizes[i]) indices[i] = keys.encrypt(indices[i], bits[i], tweaks[i]);
+    while (indices[i] >= sizes[i]) keys.encrypt(indices[i], bits[i], tweaks[i]);
 }
 
 }  // namespace lockstep

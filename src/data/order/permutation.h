@@ -15,14 +15,18 @@
 namespace lockstep {
 
 // A bijective mix of 64 bits in which every output bit depends on every input bit; of one number, or of
-// several at a time where the type is a vector of them.
+// several at a time where the type is a vector of them: in place, since clang calls no function by value with
+// vectors that the instruction set at hand does not have.
 template <typename T>
-[[gnu::always_inline]] constexpr T mix64_of(T x) {
+[[gnu::always_inline]] constexpr void mix64_in_place(T& x) {
   x = (x ^ (x >> 33)) * 0xff51afd7ed558ccd;
   x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53;
-  return x ^ (x >> 33);
+  x ^= x >> 33;
 }
-constexpr uint64_t mix64(uint64_t x) { return mix64_of(x); }
+constexpr uint64_t mix64(uint64_t x) {
+  mix64_in_place(x);
+  return x;
+}
 
 class Feistel {
  public:
@@ -32,7 +36,7 @@ class Feistel {
   // The image of index in [0, size) under the permutation of that size and tweak.
   uint64_t operator()(uint64_t index, uint64_t size, uint64_t tweak = 0) const {
     const uint64_t bits = bits_of(size);
-    do index = encrypt(index, bits, tweak);
+    do encrypt(index, bits, tweak);
     while (index >= size);
     return index;
   }
@@ -57,17 +61,21 @@ class Feistel {
   // with them, and an even number of rounds brings the widths back. Both steps can be undone, so this is a
   // bijection.
   template <typename T>
-  [[gnu::always_inline]] T encrypt(T value, T bits, T tweak) const {
+  [[gnu::always_inline]] void encrypt(T& value, const T& bits, const T& tweak) const {
     const T left_bits = bits >> 1;
     const T right_bits = bits - left_bits;
     T left = value >> right_bits;
     T right = value & (((T{} + 1) << right_bits) - 1);
     for (size_t round = 0; round < kRounds; round += 2) {
       // The high bits of the mix are its best.
-      left ^= mix64_of(right ^ keys_[round] ^ tweak) >> (64 - left_bits);
-      right ^= mix64_of(left ^ keys_[round + 1] ^ tweak) >> (64 - right_bits);
+      T mixed = right ^ keys_[round] ^ tweak;
+      mix64_in_place(mixed);
+      left ^= mixed >> (64 - left_bits);
+      mixed = left ^ keys_[round + 1] ^ tweak;
+      mix64_in_place(mixed);
+      right ^= mixed >> (64 - right_bits);
     }
-    return left << right_bits | right;
+    value = left << right_bits | right;
   }
   // All of them once, eight at a time.
   void encrypt_wide(std::span<uint64_t> indices, const uint64_t* bits, const uint64_t* tweaks) const;

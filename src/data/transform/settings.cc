@@ -83,7 +83,7 @@ int64_t TransformSettings::whole(std::string_view key, int64_t least, int64_t mo
 }
 
 std::string TransformSettings::choice(std::string_view key, std::initializer_list<std::string_view> words) {
-  const std::string word = optional_word(key).value_or(std::string(*words.begin()));
+  std::string word = optional_word(key).value_or(std::string(*words.begin()));
   if (std::find(words.begin(), words.end(), word) == words.end())
     throw UserError("transform {}: {} is '{}'; write {}", options_.name, key, word, fmt::join(words, " or "));
   return word;
