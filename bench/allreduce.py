@@ -1,9 +1,10 @@
 """All-reduce between ranks of one host: ours, OpenMPI and PyTorch's Gloo, from 4 KiB to 256 MiB.
 
 Every turn of a runner is one start of its processes that measures all sizes; turns are interleaved. Compared are bus
-bandwidth (size / time * 2(N-1)/N, the traffic that any algorithm needs at least) and, for the smallest size, the time of
-a call. The last cases compare our canonical order, which gives the same bits on any number of ranks, with our fast
-order, which does not: the cost of the promise.
+bandwidth (size / time * 2(N-1)/N, the traffic that any algorithm needs at least) and, for the smallest size, the time
+of a call. The floor is the bare movement that any sum in place over shared memory needs, made by the same processes
+right after our sums of that size (src/cli/movement_floor.h). The last cases compare our canonical order, which gives
+the same bits on any number of ranks, with our fast order, which does not: the cost of the promise.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import sys
 
 from harness import LOCKSTEP, OURS, PEERS_PYTHON, ROOT, Bench, Metric, RunFailed, debian_version, run_json
 
-SIZES = [4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20, 256 << 20]
+SIZES = [4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20]
 MPI_PROGRAM = ROOT / "build" / "peers-mpi" / "mpi_allreduce"
 
 
@@ -41,11 +42,12 @@ class Sweep:
         return one
 
 
-def ours(ranks, seconds, order="canonical", leaves=None, transport=None):
+def ours(ranks, seconds, order="canonical", leaves=None, transport=None, floor=False):
     command = [LOCKSTEP, "bench", "allreduce", "--workers", ranks, "--sizes", ",".join(map(str, SIZES))]
     command += ["--order", order, "--seconds", seconds, "--json"]
     command += ["--leaves", leaves] if leaves else []
     command += ["--transport", transport] if transport else []
+    command += ["--floor"] if floor and transport != "ucx" else []
     return Sweep(lambda: run_json(command))
 
 
@@ -71,11 +73,11 @@ def build_mpi():
 
 
 def bandwidth():
-    return Metric("bus bandwidth", "GB/s", "higher", lambda f: f["busbw_gb_s"])
+    return Metric("bus bandwidth", "GB/s", "higher", lambda f: f["busbw_gb_s"], lambda f: f.get("floor_busbw_gb_s"))
 
 
 def call_time():
-    return Metric("time of a call", "us", "lower", lambda f: f["time_us"])
+    return Metric("time of a call", "us", "lower", lambda f: f["time_us"], lambda f: f.get("floor_us"))
 
 
 def main():
@@ -93,7 +95,8 @@ def main():
     bench.versions["openmpi"] = debian_version("openmpi-bin")
     build_mpi()
     for n in ranks:
-        sweeps = {OURS: ours(n, args.seconds, transport=args.transport), "openmpi": mpi(n, args.seconds), "gloo": gloo(n, args.seconds)}
+        own = ours(n, args.seconds, transport=args.transport, floor=True)
+        sweeps = {OURS: own, "openmpi": mpi(n, args.seconds), "gloo": gloo(n, args.seconds)}
         for size in SIZES:
             metrics = [bandwidth()] if size >= 1 << 20 else [call_time(), bandwidth()]
             runners = {name: sweep.figures(size) for name, sweep in sweeps.items()}

@@ -1,7 +1,8 @@
 // N ranks (cli/bench_ranks.h) sum a buffer of each size again and again; rank 0 prints a table in the columns
 // of nccl-tests. algbw is size over time; busbw is algbw * 2(N-1)/N, the traffic that every
 // rank must have at least, so that figures of different N can be compared. #wrong counts elements whose bits
-// differ from the canonical tree.
+// differ from the canonical tree. With --floor the bare movement of the data (cli/movement_floor.h) is
+// measured after each size by the same ranks.
 #include "cli/bench_allreduce.h"
 
 #include <CLI/CLI.hpp>
@@ -12,9 +13,11 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "cli/bench_ranks.h"
+#include "cli/movement_floor.h"
 #include "comm/group.h"
 #include "comm/leaf_stack.h"
 
@@ -30,12 +33,15 @@ struct Options {
   std::string order = "canonical";
   double seconds = 0.5;  // of measuring per size
   bool json = false;
+  bool floor = false;
+  bool in_use = false;
 };
 
 struct Row {
   int64_t bytes = 0;
   double microseconds = 0;
   int64_t wrong = 0;
+  std::optional<double> floor_microseconds = {};
 };
 
 int64_t parse_size(const std::string& text) {
@@ -82,7 +88,8 @@ float subtree_value(LeafRange range, int64_t leaves, int64_t i) {
 
 class Rank {
  public:
-  Rank(Group& group, const Options& options) : group_(group), options_(options) {}
+  Rank(Group& group, const Options& options, MovementFloor* floor)
+      : group_(group), options_(options), floor_(floor) {}
 
   Row measure(int64_t bytes) {
     count_ = bytes / 4;
@@ -107,6 +114,8 @@ class Rank {
     row.wrong = fast ? 0 : wrong(buffers[0].as<float>());
     for (SharedBuffer& buffer : buffers) std::memset(buffer.data(), 0, static_cast<size_t>(bytes));
     row.microseconds = time(reduction);
+    if (floor_ != nullptr && bytes >= MovementFloor::kLeastBytes)
+      row.floor_microseconds = floor_->microseconds(group_.rank(), bytes, options_.seconds);
     return row;
   }
 
@@ -131,12 +140,30 @@ class Rank {
     return wrong;
   }
 
+  // What a step does with gradients before and after they are summed.
+  void write(const Reduction& reduction) const {
+    for (void* partial : reduction.partials) {
+      auto* const elements = static_cast<float*>(partial);
+      for (int64_t i = 0; i < count_; ++i) elements[i] = 1.0F;
+    }
+  }
+  void read(const Reduction& reduction) {
+    const auto* const elements = static_cast<const uint32_t*>(reduction.partials[0]);
+    uint32_t seen = 0;
+    for (int64_t i = 0; i < count_; ++i) seen ^= elements[i];
+    seen_ = seen;
+  }
+
   // Median over batches; within a batch calls follow each other, as in nccl-tests.
   double time(const Reduction& reduction) {
     const auto run = [&](int64_t calls) {
       group_.barrier();
       const auto start = Clock::now();
-      for (int64_t i = 0; i < calls; ++i) group_.all_reduce(reduction);
+      for (int64_t i = 0; i < calls; ++i) {
+        if (options_.in_use) write(reduction);
+        group_.all_reduce(reduction);
+        if (options_.in_use) read(reduction);
+      }
       return std::chrono::duration<double>(Clock::now() - start).count() / static_cast<double>(calls);
     };
     run(2);
@@ -155,8 +182,15 @@ class Rank {
 
   Group& group_;
   const Options& options_;
+  MovementFloor* floor_;
   int64_t count_ = 0;
+  volatile uint32_t seen_ = 0;  // so that reading is not left out
 };
+
+// size over time, in GB/s
+double floor_bandwidth(const Row& row) {
+  return static_cast<double>(row.bytes) / *row.floor_microseconds / 1e3;
+}
 
 void print(const Options& options, const LeafSplit& split, std::string_view transport,
            const std::vector<Row>& rows) {
@@ -173,28 +207,33 @@ void print(const Options& options, const LeafSplit& split, std::string_view tran
                                  {"algbw_gb_s", algorithm},
                                  {"busbw_gb_s", algorithm * share},
                                  {"wrong", row.wrong}});
+      if (!row.floor_microseconds) continue;
+      report["sizes"].back()["floor_us"] = *row.floor_microseconds;
+      report["sizes"].back()["floor_busbw_gb_s"] = floor_bandwidth(row) * share;
     }
     std::cout << report.dump() << "\n";
     return;
   }
   std::cout << fmt::format("# all_reduce over {}, {} {}, {} order, {}\n", transport, workers,
                            options.ranks.threads ? "threads" : "processes", options.order, split.text());
-  std::cout << fmt::format("#{:>13}{:>14}{:>8}{:>12}{:>12}{:>12}{:>8}\n", "size (B)", "count", "type",
-                           "time (us)", "algbw(GB/s)", "busbw(GB/s)", "#wrong");
+  std::cout << fmt::format("#{:>13}{:>14}{:>8}{:>12}{:>12}{:>12}{:>8}{:>14}\n", "size (B)", "count", "type",
+                           "time (us)", "algbw(GB/s)", "busbw(GB/s)", "#wrong",
+                           options.floor ? "floor(GB/s)" : "");
   for (const Row& row : rows) {
     const double algorithm = static_cast<double>(row.bytes) / row.microseconds / 1e3;
-    std::cout << fmt::format("{:>14}{:>14}{:>8}{:>12.1f}{:>12.2f}{:>12.2f}{:>8}\n", row.bytes, row.bytes / 4,
+    std::cout << fmt::format("{:>14}{:>14}{:>8}{:>12.1f}{:>12.2f}{:>12.2f}{:>8}", row.bytes, row.bytes / 4,
                              "f32", row.microseconds, algorithm, algorithm * share, row.wrong);
+    std::cout << (row.floor_microseconds ? fmt::format("{:>14.2f}\n", floor_bandwidth(row) * share) : "\n");
   }
 }
 
-void run_rank(std::unique_ptr<Transport> transport, const Options& options) {
+void run_rank(std::unique_ptr<Transport> transport, const Options& options, MovementFloor* floor) {
   const int workers = transport->size();
   const LeafSplit split =
       options.leaves == 0 ? LeafSplit::one_each(workers) : LeafSplit::search(options.leaves, workers);
   const std::string name(transport->name());
   Group group(std::move(transport), split);
-  Rank rank(group, options);
+  Rank rank(group, options, floor);
   std::vector<Row> rows;
   for (const std::string& size : options.sizes) rows.push_back(rank.measure(parse_size(size)));
   if (group.rank() == 0) print(options, split, name, rows);
@@ -205,9 +244,17 @@ void run_rank(std::unique_ptr<Transport> transport, const Options& options) {
 void run(const Options& options) {
   if (options.order != "canonical" && options.order != "fast")
     throw UserError("--order {}: use canonical or fast", options.order);
-  for (const std::string& size : options.sizes) parse_size(size);
-  run_on_ranks(options.ranks,
-               [&](std::unique_ptr<Transport> transport) { run_rank(std::move(transport), options); });
+  int64_t most = 0;
+  for (const std::string& size : options.sizes) most = std::max(most, parse_size(size));
+  std::unique_ptr<MovementFloor> floor;
+  if (options.floor) {
+    if (options.ranks.transport == "ucx" || ranks_are_placed())
+      throw UserError("--floor measures memory that ranks share; it is for ranks that this command starts");
+    floor = std::make_unique<MovementFloor>(started_ranks(options.ranks), most);
+  }
+  run_on_ranks(options.ranks, [&](std::unique_ptr<Transport> transport) {
+    run_rank(std::move(transport), options, floor.get());
+  });
 }
 
 }  // namespace
@@ -220,6 +267,11 @@ void add_bench_allreduce_command(CLI::App& bench) {
   command->add_option("--sizes", options->sizes, "bytes of a buffer: 4096, 64K, 1M, 1G")->delimiter(',');
   command->add_option("--leaves", options->leaves, "leaves of the tree (default: one a worker)")
       ->check(CLI::PositiveNumber);
+  command->add_flag(
+      "--in-use", options->in_use,
+      "every rank writes its data before each call and reads the sum after it; the time is of all three");
+  command->add_flag("--floor", options->floor,
+                    "also measure the least that any sum in place over shared memory must move");
   command->add_option("--order", options->order, "canonical, or fast: outside the promise, for comparison");
   command->add_option("--seconds", options->seconds, "time to measure each size for")
       ->check(CLI::PositiveNumber);

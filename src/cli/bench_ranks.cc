@@ -95,9 +95,13 @@ void add_rank_options(CLI::App& command, BenchRanks& ranks) {
   command.add_flag("--threads", ranks.threads, "ranks are threads of one process");
 }
 
+bool ranks_are_placed() { return placement_from(process_variables()).has_value(); }
+
+int started_ranks(const BenchRanks& ranks) { return ranks.workers == 0 ? kUsualWorkers : ranks.workers; }
+
 void run_on_ranks(const BenchRanks& ranks, const Body& body) {
   if (const auto placement = placement_from(process_variables())) return run_placed(ranks, *placement, body);
-  const int workers = ranks.workers == 0 ? kUsualWorkers : ranks.workers;
+  const int workers = started_ranks(ranks);
   const auto run = [&](const Join& join) {
     return ranks.threads ? run_threads(workers, join, body) : run_processes(workers, join, body);
   };

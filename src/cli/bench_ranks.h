@@ -17,6 +17,9 @@ struct BenchRanks {
 };
 
 void add_rank_options(CLI::App& command, BenchRanks& ranks);
+// Whether a launcher has placed this process, and how many ranks are started otherwise.
+bool ranks_are_placed();
+int started_ranks(const BenchRanks& ranks);
 // Runs the body on every rank, or on the one that this process is; throws what went wrong with it.
 void run_on_ranks(const BenchRanks& ranks, const std::function<void(std::unique_ptr<Transport>)>& body);
 

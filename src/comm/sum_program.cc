@@ -14,6 +14,8 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kBlockBytes = 4096;
+// Of sums that need no scratch: what is done once a block counts less.
+constexpr int64_t kLongBlockBytes = 64 << 10;
 constexpr size_t kLine = 64;
 
 struct Node {
@@ -120,8 +122,11 @@ void SumProgram::run(SumType type, std::span<const std::byte* const> sources,
   std::vector<const std::byte*> operands(sources.begin(), sources.end());
   for (int64_t i = 0; i < scratch_blocks_; ++i) operands.push_back(scratch + i * kBlockBytes);
 
-  for (int64_t done = 0; done < count * width; done += kBlockBytes) {
-    const int64_t bytes = std::min(kBlockBytes, count * width - done);
+  const int64_t block_bytes = steps_.size() == 1 && type == SumType::kF32 && outputs.size() <= kMaxOutputs
+                                  ? kLongBlockBytes
+                                  : kBlockBytes;
+  for (int64_t done = 0; done < count * width; done += block_bytes) {
+    const int64_t bytes = std::min(block_bytes, count * width - done);
     for (size_t i = 0; i < sources.size(); ++i) operands[i] = sources[i] + done;
     const Block block{type, operands, bytes / width};
     for (size_t i = 0; i + 1 < steps_.size(); ++i)

@@ -9,8 +9,10 @@
 namespace lockstep::shm {
 namespace {
 
-// Up to here one stage with a copy is faster than two without.
+// Up to here one stage with a copy is faster than two without; a sum by mailbox reads all of everybody's,
+// where a direct one reads and writes this rank's slice.
 constexpr int64_t kSmallBytes = 16 << 10;
+constexpr int64_t kSmallSumBytes = 1 << 10;
 // Of a machine that does not say.
 constexpr int64_t kUsualCacheBytes = 16 << 20;
 
@@ -56,7 +58,9 @@ void Collectives::run(const Collective& collective, const SumProgram& program) {
 }
 
 bool Collectives::is_direct(const Collective& collective) const {
-  if (collective.bytes() <= kSmallBytes) return false;
+  const bool sum =
+      collective.kind == CollectiveKind::kAllReduce || collective.kind == CollectiveKind::kReduceScatter;
+  if (collective.bytes() <= (sum ? kSmallSumBytes : kSmallBytes)) return false;
   const int64_t bytes = collective.kind == CollectiveKind::kAllToAll ? collective.bytes() * members_.size()
                                                                      : collective.bytes();
   return std::all_of(collective.buffers.begin(), collective.buffers.end(),

@@ -169,7 +169,7 @@ class Host {
     if (rank == 0 || rank >= members_.size() || members_[rank].segment)
       throw PeerError("meeting", visitor.card.rank, fmt::format("two processes claim rank {}", rank),
                       fmt::format("the second has pid {}", pid));
-    members_[rank] = {Segment::map(std::move(visitor.fds[0])), open_process(pid), pid};
+    members_[rank] = {Segment::map(std::move(visitor.fds[0]), visitor.card.rank), open_process(pid), pid};
     sockets_[rank] = std::move(socket);
     return true;
   }
@@ -221,7 +221,7 @@ std::vector<Member> visit(const std::string& name, int rank, int size, const std
     Received one = receive_card(socket.get(), 2, left_milliseconds(deadline));
     if (!one.whole || one.card.rank != count || one.card.size != size)
       throw PeerError("meeting", 0, "rank 0 ended the meeting", "its own message says why");
-    members[static_cast<size_t>(count)] = {count == rank ? own : Segment::map(std::move(one.fds[0])),
+    members[static_cast<size_t>(count)] = {count == rank ? own : Segment::map(std::move(one.fds[0]), count),
                                            std::move(one.fds[1]), one.card.pid};
   }
   return members;
@@ -239,14 +239,14 @@ std::string random_meeting_name() {
 std::unique_ptr<ShmTransport> join_processes(const std::string& name, int rank, int size,
                                              const ShmOptions& options) {
   const auto deadline = Clock::now() + options.meeting_deadline;
-  auto own = Segment::create(size, options.arena_bytes);
+  auto own = Segment::create(rank, size, options.arena_bytes);
   Members members{rank, options.first_rank, {}};
   members.all = rank == 0 ? Host(name, size).meet(own, deadline) : visit(name, rank, size, own, deadline);
   return std::make_unique<ShmTransport>(std::move(members), options.limits);
 }
 
 std::unique_ptr<ShmTransport> ThreadMeeting::join(int rank, const ShmOptions& options) {
-  auto own = Segment::create(static_cast<int>(segments_.size()), options.arena_bytes);
+  auto own = Segment::create(rank, static_cast<int>(segments_.size()), options.arena_bytes);
   Members members{rank, options.first_rank, {}};
   std::unique_lock lock(mutex_);
   segments_[static_cast<size_t>(rank)] = std::move(own);

@@ -74,9 +74,9 @@ class Segment {
  public:
   // A new one, for the calling process's rank, in a group of `ranks`. arena_bytes 0: as much as the machine
   // has.
-  static std::shared_ptr<Segment> create(int ranks, int64_t arena_bytes = 0);
+  static std::shared_ptr<Segment> create(int rank, int ranks, int64_t arena_bytes = 0);
   // A peer's.
-  static std::shared_ptr<Segment> map(Fd fd);
+  static std::shared_ptr<Segment> map(Fd fd, int rank);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -95,7 +95,7 @@ class Segment {
   }
 
  private:
-  Segment(Fd fd, int64_t bytes);
+  Segment(Fd fd, int64_t bytes, int rank);
   Fd fd_;
   std::byte* base_;
   int64_t bytes_;
