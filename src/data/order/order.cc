@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <tuple>
 
 #include "base/error.h"
 
@@ -110,9 +111,23 @@ uint64_t EpochOrder::laned_record(uint64_t index) const {
   const uint64_t in_window = at - (window.begin << block_bits_);
   const uint64_t round = in_window / window.blocks;
   const uint64_t turn = in_window % window.blocks;
-  const uint64_t row = window.begin + keys_(turn, window.blocks, round_tweak(lane, at - turn));
+  const uint64_t tweak = round_tweak(lane, at - turn);
+  const uint64_t place =
+      ranks_rounds() ? ranks_of(window.blocks, tweak)[turn] : keys_(turn, window.blocks, tweak);
+  const uint64_t row = window.begin + place;
   const uint64_t block = keys_(lane + (row << lane_bits_), blocks_, kBlocks);
   return (block << block_bits_) + in_block(block, round);
+}
+
+// By the rank of a number that each block is given. A Feistel network over few blocks would go through itself
+// many times; a window has fewer than two and a half times its usual size.
+EpochOrder::Ranks EpochOrder::ranks_of(uint64_t blocks, uint64_t tweak) const {
+  std::array<uint64_t, std::tuple_size_v<Ranks>> numbers;
+  for (uint64_t i = 0; i < blocks; ++i) numbers[i] = mix64(i ^ tweak ^ keys_.first_key());
+  Ranks ranks{};
+  for (uint64_t i = 0; i < blocks; ++i)
+    for (uint64_t j = 0; j < blocks; ++j) ranks[i] += numbers[j] < numbers[i] ? 1 : 0;
+  return ranks;
 }
 
 // As laned_record, step by step for all of them.
@@ -121,6 +136,7 @@ void EpochOrder::replace_laned(std::span<uint64_t> indices) const {
   std::array<uint64_t, Feistel::kMost> sizes{}, tweaks{};
   Window window{0, 0};
   uint64_t begin = ~uint64_t{0};  // of the round
+  Ranks ranks{};
   for (size_t i = 0; i < indices.size(); ++i) {
     lanes[i] = indices[i] & ((uint64_t{1} << lane_bits_) - 1);
     const uint64_t at = indices[i] >> lane_bits_;
@@ -133,11 +149,14 @@ void EpochOrder::replace_laned(std::span<uint64_t> indices) const {
     const uint64_t in_window = at - (window.begin << block_bits_);
     rounds[i] = in_window / window.blocks;
     indices[i] = in_window - rounds[i] * window.blocks;
-    tweaks[i] =
-        same_lane && at - indices[i] == begin ? tweaks[i - 1] : round_tweak(lanes[i], at - indices[i]);
+    const bool same_round = same_lane && at - indices[i] == begin;
     begin = at - indices[i];
+    tweaks[i] = same_round ? tweaks[i - 1] : round_tweak(lanes[i], begin);
+    if (!ranks_rounds()) continue;
+    if (!same_round) ranks = ranks_of(window.blocks, tweaks[i]);
+    indices[i] = ranks[indices[i]];
   }
-  keys_.replace(indices, sizes.data(), tweaks.data());
+  if (!ranks_rounds()) keys_.replace(indices, sizes.data(), tweaks.data());
   for (size_t i = 0; i < indices.size(); ++i)
     indices[i] = lanes[i] + ((begins[i] + indices[i]) << lane_bits_);
   sizes.fill(blocks_);

@@ -20,6 +20,7 @@
 // a chance of 1 / window^2. With a window mixed as a whole it would be 1 / window, which is also the
 // correlation of record numbers at lag `lanes`.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <span>
 
@@ -29,7 +30,7 @@ namespace lockstep {
 
 // Part of a run's identity: changes whenever record_at, or step_order.h, gives another answer for the same
 // arguments.
-inline constexpr int kOrderVersion = 3;
+inline constexpr int kOrderVersion = 4;
 
 enum class Shuffle : uint8_t { kNone, kBlock, kGlobal };
 
@@ -57,6 +58,10 @@ class EpochOrder {
   Window window_of(uint64_t lane, uint64_t row) const;
   uint64_t laned_record(uint64_t index) const;
   void replace_laned(std::span<uint64_t> indices) const;
+  // Where each block of a small window stands in one of its rounds.
+  using Ranks = std::array<uint8_t, 32>;
+  bool ranks_rounds() const { return window_bits_ <= 3; }
+  Ranks ranks_of(uint64_t blocks, uint64_t tweak) const;
   // Which record of a block is the round-th that is read of it.
   uint64_t in_block(uint64_t block, uint64_t round) const;
   uint64_t in_small_block(uint64_t tweak, uint64_t round) const;
