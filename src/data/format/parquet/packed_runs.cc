@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "data/format/parquet/encoded_bytes.h"
@@ -24,11 +23,26 @@ void unpack_words(const char* bytes, size_t first, size_t count, int bits, uint3
   }
 }
 
+bool loops_take(int bits) {
+  static const bool loops = has_unpack_loops();
+  return loops && bits <= kMostLoopBits;
+}
+
+uint32_t most_of(const char* bytes, size_t count, int bits) {
+  const size_t groups = loops_take(bits) ? count / 8 : 0;
+  uint32_t most = groups > 0 ? most_of_groups(bytes, groups, bits) : 0;
+  for (size_t i = groups * 8; i < count; ++i) {
+    uint32_t number = 0;
+    unpack_words(bytes, i, 1, bits, &number);
+    most = std::max(most, number);
+  }
+  return most;
+}
+
 }  // namespace
 
 void unpack_bits(const char* bytes, size_t first, size_t count, int bits, uint32_t* out) {
-  static const bool loops = has_unpack_loops();
-  if (!loops || bits > kMostLoopBits) return unpack_words(bytes, first, count, bits, out);
+  if (!loops_take(bits)) return unpack_words(bytes, first, count, bits, out);
   const size_t head = std::min(count, (8 - first % 8) % 8);
   const size_t groups = (count - head) / 8;
   const size_t tail = head + groups * 8;
@@ -51,15 +65,7 @@ PackedRuns::PackedRuns(std::string_view bytes, int bits, size_t count, size_t kn
 
 void PackedRuns::add_run(const Run& run, size_t count, size_t known) {
   if (count == 0) return;
-  uint32_t most = run.value;
-  if (run.bytes != nullptr) {
-    std::array<uint32_t, 512> numbers;
-    for (size_t done = 0; done < count; done += numbers.size()) {
-      const size_t here = std::min(numbers.size(), count - done);
-      unpack_bits(run.bytes, done, here, bits_, numbers.data());
-      for (size_t i = 0; i < here; ++i) most = std::max(most, numbers[i]);
-    }
-  }
+  const uint32_t most = run.bytes == nullptr ? run.value : most_of(run.bytes, count, bits_);
   if (most >= known) throw Damaged(fmt::format("it refers to entry {} of a dictionary of {}", most, known));
   runs_.push_back(run);
 }

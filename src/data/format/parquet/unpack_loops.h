@@ -11,5 +11,7 @@ inline constexpr int kMostLoopBits = 25;  // any of them lies in the four bytes 
 bool has_unpack_loops();
 // `groups` times eight numbers of 1 to kMostLoopBits bits. 16 bytes behind them can be read.
 void unpack_groups(const char* bytes, size_t groups, int bits, uint32_t* out);
+// The largest of them.
+uint32_t most_of_groups(const char* bytes, size_t groups, int bits);
 
 }  // namespace lockstep::parquet
