@@ -1,6 +1,7 @@
 #include "data/source.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/error.h"
 #include "base/nearest.h"
@@ -9,8 +10,12 @@ namespace lockstep {
 
 Batch::Batch(std::vector<Column> columns, int64_t records)
     : columns_(std::make_shared<const std::vector<Column>>(std::move(columns))), records_(records) {
-  for (size_t i = 0; i < columns_->size(); ++i) owned_.emplace_back(static_cast<size_t>(bytes(i)));
-  for (std::vector<std::byte>& buffer : owned_) data_.push_back(buffer.data());
+  for (size_t i = 0; i < columns_->size(); ++i) {
+    const auto size = std::max<size_t>(1, static_cast<size_t>(bytes(i)));
+    owned_.emplace_back(static_cast<std::byte*>(std::calloc(size, 1)));
+    if (owned_.back() == nullptr) throw std::bad_alloc();
+    data_.push_back(owned_.back().get());
+  }
 }
 
 Batch Batch::rows(int64_t first, int64_t count) {

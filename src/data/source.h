@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <string>
@@ -58,7 +59,11 @@ class Batch {
 
   std::shared_ptr<const std::vector<Column>> columns_;
   int64_t records_ = 0;
-  std::vector<std::vector<std::byte>> owned_;  // none where the memory is another batch's
+  // Zeroed by the system when it is first touched, by whoever fills it: large batches are made at once.
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  std::vector<std::unique_ptr<std::byte, Free>> owned_;  // none where the memory is another batch's
   std::vector<std::byte*> data_;
 };
 
