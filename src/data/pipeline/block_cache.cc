@@ -281,6 +281,12 @@ void BlockCache::expect_nothing() {
   begins_ = true;
 }
 
+bool BlockCache::is_loading(int64_t key) const {
+  const std::unique_lock lock = lock_soon(mutex_);
+  const auto found = entries_.find(key);
+  return found != entries_.end() && !found->second.block;
+}
+
 bool BlockCache::holds(int64_t key) const {
   if (!kept_.empty()) return kept_[static_cast<size_t>(key)].load(std::memory_order_relaxed) != nullptr;
   const std::lock_guard lock(mutex_);

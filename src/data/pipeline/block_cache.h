@@ -121,6 +121,8 @@ class BlockCache {
   // What was expected is not, and reading begins anew.
   void expect_nothing();
   bool holds(int64_t key) const;
+  // Whether a thread is at it.
+  bool is_loading(int64_t key) const;
 
  private:
   Use use(int64_t key, Entry& entry, std::span<const uint32_t> records, int64_t waited);

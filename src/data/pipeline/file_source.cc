@@ -202,26 +202,38 @@ void FileSource::fill_in_epochs(std::span<const int64_t> records, std::span<cons
 
 int64_t FileSource::load_missing(std::span<BlockCache::Wanted> records, const RowWriter& writer) const {
   int64_t waited = 0;
-  for_each_block(
-      records, [&](int64_t key, std::span<BlockCache::Wanted> rows, std::span<const uint32_t> in_block) {
-        if (cache_->read_apart(key, in_block, [&] { return is_little(key, in_block); })) {
-          const auto begin = Clock::now();
-          for (BlockCache::Wanted& one : rows) {
-            const int64_t record = key % blocks_ * block_ + one.record;
-            const Held held(*counters_.memory(), shards_->bytes_of(record, 1) + record_bytes_);
-            const RowBlock alone = rows_of(key / blocks_, record, 1, {});
-            one.row = alone.row(0);
-            writer.copy({&one, 1});
+  // Blocks that another thread is loading come last: threads that want the same ones share them out that way,
+  // where otherwise each would wait for every block that the first of them loads.
+  for (const bool others : {false, true}) {
+    bool left = false;
+    for_each_block(
+        records, [&](int64_t key, std::span<BlockCache::Wanted> rows, std::span<const uint32_t> in_block) {
+          if (!others && cache_->is_loading(key)) {
+            left = true;
+            return;
           }
-          waited += nanoseconds_since(begin);
-          return;
-        }
-        const auto block =
-            cache_->get(key, in_block, [&](std::span<const uint32_t> only) { return load(key, only); });
-        waited += block.waited();
-        for (BlockCache::Wanted& one : rows) one.row = block->row(one.record);
-        writer.copy(rows);
-      });
+          if (cache_->read_apart(key, in_block, [&] { return is_little(key, in_block); })) {
+            const auto begin = Clock::now();
+            for (BlockCache::Wanted& one : rows) {
+              const int64_t record = key % blocks_ * block_ + one.record;
+              const Held held(*counters_.memory(), shards_->bytes_of(record, 1) + record_bytes_);
+              const RowBlock alone = rows_of(key / blocks_, record, 1, {});
+              one.row = alone.row(0);
+              writer.copy({&one, 1});
+            }
+            waited += nanoseconds_since(begin);
+            return;
+          }
+          const auto block =
+              cache_->get(key, in_block, [&](std::span<const uint32_t> only) { return load(key, only); });
+          waited += block.waited();
+          for (BlockCache::Wanted& one : rows) one.row = block->row(one.record);
+          writer.copy(rows);
+        });
+    if (!left) break;
+    records = {std::partition(records.begin(), records.end(), [](const auto& one) { return one.row; }),
+               records.end()};
+  }
   return waited;
 }
 
