@@ -48,12 +48,12 @@ void run_bench_input(const BenchInput& bench) {
     return;
   }
   Clock::time_point start = Clock::now();
-  const auto data = std::make_shared<const Data>(open_job_data(spec));
-  std::cout << fmt::format("opened {} records in {:.0f} ms\n", data->train->size(), 1e3 * since(start));
+  const int64_t records = open_job_data(spec).train->size();
+  std::cout << fmt::format("opened {} records in {:.0f} ms\n", records, 1e3 * since(start));
   const int64_t batch = spec.train.microbatch;
   const double processor = processor_seconds();
   start = Clock::now();
-  const MeasuredReading most = measure_reading(spec, data, batch, 0, bench.seconds);
+  const MeasuredReading most = measure_reading(spec, batch, 0, bench.seconds);
   const double busy = processor_seconds() - processor;
   std::cout << fmt::format(
       "as fast as it goes: {:.0f} records/s in batches of {}, {:.0f} MB/s from files, {:.2f} CPU-seconds a "
@@ -62,12 +62,12 @@ void run_bench_input(const BenchInput& bench) {
       static_cast<double>(most.report.stages.bytes) / most.report.seconds / 1e6,
       1e6 * busy / (most.records_per_second * since(start)), most.report.readers);
   for (const double step : bench.step_ms) {
-    const MeasuredReading measured = measure_stall(spec, data, most.records_per_second, step, bench.seconds);
-    const InputReport& report = measured.report;
+    const MeasuredStall stall = measure_stall(spec, most.records_per_second, step, bench.seconds);
+    const InputReport& report = stall.reading.report;
     std::cout << fmt::format(
         "steps of {} ms with {} records: waited {:.2f} %, {} batches ahead, {:.1f} of {:.1f} MiB; {}\n", step,
-        measured.batch, 100 * report.waited_in_all() / report.seconds, report.ahead, mib(report.peak_bytes),
-        mib(report.budget), report.sentence());
+        stall.reading.batch, 100 * stall.waited(), report.ahead, mib(report.peak_bytes), mib(report.budget),
+        stall.sentence(most.records_per_second));
   }
 }
 

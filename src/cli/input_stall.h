@@ -1,9 +1,12 @@
 // How long steps of a given length wait for a job's records: steps are emulated that take a little longer
 // than reading their records does, so that they should never wait.
+//
+// How fast records are read depends on the batch: the one in use and the next take memory from blocks, and
+// where these are short of it, records are decoded more often. A step is therefore given as many records as
+// can be read in batches of that size.
 #pragma once
 #include <nlohmann/json.hpp>
 
-#include "data/open.h"
 #include "data/pipeline/input_report.h"
 #include "job/spec.h"
 
@@ -18,12 +21,22 @@ struct MeasuredReading {
   InputReport report;  // since the readers have found out how many of them it takes
 };
 
-// Reads batches for a while, with a step after each that keeps no processor busy.
-MeasuredReading measure_reading(const JobSpec& spec, const std::shared_ptr<const Data>& data, int64_t batch,
-                                double step_seconds, double seconds);
-// With steps of that length; `records_per_second` is what can be read at most.
-MeasuredReading measure_stall(const JobSpec& spec, const std::shared_ptr<const Data>& data,
-                              double records_per_second, double step_ms, double seconds);
+// Opens the job's data and reads batches for a while, with a step after each that keeps no processor busy.
+MeasuredReading measure_reading(const JobSpec& spec, int64_t batch, double step_seconds, double seconds);
+
+struct MeasuredStall {
+  double step_ms = 0;
+  double records_per_second = 0;  // that can be read in batches of this size
+  int64_t batch_bytes = 0;
+  MeasuredReading reading;
+
+  double waited() const { return reading.report.waited_in_all() / reading.report.seconds; }
+  // What was waited for and why; where memory does not allow for such steps, that, with figures.
+  std::string sentence(double most_per_second) const;
+};
+
+// With steps of that length; `most_per_second` is what can be read at most, in small batches.
+MeasuredStall measure_stall(const JobSpec& spec, double most_per_second, double step_ms, double seconds);
 
 // The same for several lengths of steps, and what can be read at most, for bench/input-stall.py.
 nlohmann::json stall_figures(const JobSpec& spec, const std::vector<double>& step_ms, double seconds);

@@ -59,7 +59,11 @@ double processor_time() {
 KnobLimits limits_of(const StreamOptions& options, int64_t batch_bytes) {
   const int most = options.pool != nullptr ? options.pool->most() : 0;
   // One more batch is in the hands of the caller.
-  const int64_t ahead = std::clamp<int64_t>(options.budget / batch_bytes - 1, 1, options.most_ahead);
+  // Of large ones a second is begun while the next waits, where that takes no more than some of what blocks
+  // have: batches do not all take the same time.
+  const int64_t least = batch_bytes <= options.budget ? 2 : 1;
+  const int64_t ahead = std::clamp<int64_t>(options.budget / batch_bytes - 1,
+                                            std::min<int64_t>(least, options.most_ahead), options.most_ahead);
   return {.readers = options.processors, .waiting_readers = most, .ahead = ahead, .fetch = kMostFetchAhead};
 }
 
