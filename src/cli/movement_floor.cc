@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -27,6 +28,7 @@ constexpr int64_t kPageBytes = 4096;
 constexpr int64_t kHashedSpan = int64_t{1} << 28;  // as in comm/shm/segment.cc
 constexpr int64_t kBatches = 11;
 constexpr int64_t kMostCalls = 5000;
+// With more ranks than processors the one that is waited for needs the processor.
 constexpr int kSpins = 10000;
 constexpr std::chrono::seconds kPatience{60};
 
@@ -60,7 +62,9 @@ struct MovementFloor::Header {
 };
 
 MovementFloor::MovementFloor(int ranks, int64_t most_bytes)
-    : ranks_(ranks), stride_((most_bytes + kHashedSpan - 1) / kHashedSpan * kHashedSpan + kPageBytes) {
+    : ranks_(ranks),
+      spins_(ranks <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : 0),
+      stride_((most_bytes + kHashedSpan - 1) / kHashedSpan * kHashedSpan + kPageBytes) {
   LOCKSTEP_CHECK(ranks >= 1 && ranks <= kMostRanks, "{} ranks", ranks);
   const int64_t before = (static_cast<int64_t>(sizeof(Header)) + kPageBytes - 1) / kPageBytes * kPageBytes;
   mapped_ = static_cast<size_t>(before + stride_ * ranks);
@@ -88,7 +92,7 @@ void MovementFloor::meet(int rank) {
     const auto here = [&] {
       return static_cast<int32_t>(theirs.load(std::memory_order_acquire) - meeting) >= 0;
     };
-    for (int spin = 0; spin < kSpins && !here(); ++spin) _mm_pause();
+    for (int spin = 0; spin < spins_ && !here(); ++spin) _mm_pause();
     for (const auto start = Clock::now(); !here(); sched_yield())
       if (Clock::now() - start > kPatience)
         throw CommError("rank {} waited {} s for rank {} to measure the floor", rank, kPatience.count(),

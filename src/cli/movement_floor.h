@@ -32,6 +32,7 @@ class MovementFloor {
   float* buffer(int rank) const;
 
   int ranks_;
+  int spins_;
   int64_t stride_;
   size_t mapped_;
   Header* header_;

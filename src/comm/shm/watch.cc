@@ -16,9 +16,15 @@ namespace lockstep::shm {
 namespace {
 
 // Spinning covers the usual gap between two ranks that run side by side; waking a sleeper costs some tens of
-// microseconds. With more ranks than processors the one that is waited for needs the processor.
+// microseconds. With more ranks than processors the one that is waited for needs the processor, and gets it
+// sooner from one that makes way than from one that falls asleep and has to be woken.
 constexpr int kSpins = 4000;
 constexpr int kCrowdedSpins = 20;
+constexpr int kCrowdedYields = 50;
+
+bool is_crowded(const Members& members) {
+  return members.size() > static_cast<int>(std::thread::hardware_concurrency());
+}
 constexpr int64_t kGlanceNs = 100'000'000;
 constexpr std::chrono::milliseconds kVerdictTime{2000};
 
@@ -36,8 +42,8 @@ LedgerEntry current(const Segment& segment) {
 Watch::Watch(const Members& members, WaitLimits limits)
     : members_(members),
       limits_(limits),
-      spins_(members.size() <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins
-                                                                                     : kCrowdedSpins) {}
+      spins_(is_crowded(members) ? kCrowdedSpins : kSpins),
+      yields_(is_crowded(members) ? kCrowdedYields : 0) {}
 
 void Watch::ring(int peer) const {
   SegmentHeader& header = members_.of(peer).header();

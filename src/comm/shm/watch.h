@@ -1,10 +1,12 @@
-// Waiting for peers: spins briefly, then sleeps until somebody rings, and looks around while it waits.
+// Waiting for peers: spins briefly (or makes way for others, where there are more ranks than processors),
+// then sleeps until somebody rings, and looks around while it waits.
 //
 // A sleeping rank wakes ten times a second to see whether a peer has died, failed or left. After `stall` it
 // logs who waits for whom; after `deadline` it gives up with that verdict. Nothing here changes a bit of any
 // result.
 #pragma once
 #include <immintrin.h>
+#include <sched.h>
 
 #include <functional>
 #include <optional>
@@ -28,6 +30,10 @@ class Watch {
     for (int spin = 0; spin < spins_; ++spin) {
       if (ready()) return;
       _mm_pause();
+    }
+    for (int turn = 0; turn < yields_; ++turn) {
+      if (ready()) return;
+      sched_yield();
     }
     Waiting waiting{peer, steady_now_ns(), limits_.stall};
     while (!ready()) {
@@ -91,6 +97,7 @@ class Watch {
   const Members& members_;
   WaitLimits limits_;
   int spins_;
+  int yields_;
   std::function<void()> meanwhile_;
 };
 
