@@ -72,7 +72,7 @@ std::string MeasuredStall::sentence(double most_per_second) const {
         "impossible in this memory: a batch takes {:.1f} MiB, the one in use and the next {:.1f}, and "
         "data.memory leaves {:.1f} to training records; raise it",
         mib(batch_bytes), mib(2 * batch_bytes), mib(report.budget));
-  const std::string said = report.sentence();
+  std::string said = report.sentence();
   if (records_per_second > 0.9 * most_per_second) return said;
   return fmt::format(
       "{}; two batches take {:.1f} of {:.1f} MiB from the blocks that are mixed, so that {:.2f} million "

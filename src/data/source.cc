@@ -12,6 +12,7 @@ Batch::Batch(std::vector<Column> columns, int64_t records)
     : columns_(std::make_shared<const std::vector<Column>>(std::move(columns))), records_(records) {
   for (size_t i = 0; i < columns_->size(); ++i) {
     const auto size = std::max<size_t>(1, static_cast<size_t>(bytes(i)));
+    // NOLINTNEXTLINE(cppcoreguidelines-owning-memory): no container leaves the zeroing to the system
     owned_.emplace_back(static_cast<std::byte*>(std::calloc(size, 1)));
     if (owned_.back() == nullptr) throw std::bad_alloc();
     data_.push_back(owned_.back().get());

@@ -61,6 +61,7 @@ class Batch {
   int64_t records_ = 0;
   // Zeroed by the system when it is first touched, by whoever fills it: large batches are made at once.
   struct Free {
+    // NOLINTNEXTLINE(cppcoreguidelines-owning-memory)
     void operator()(std::byte* memory) const { std::free(memory); }
   };
   std::vector<std::unique_ptr<std::byte, Free>> owned_;  // none where the memory is another batch's
