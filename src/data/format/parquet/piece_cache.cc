@@ -15,12 +15,12 @@ int64_t PieceCache::use_memory(std::shared_ptr<ByteBudget> memory) {
   return std::min(limit_, memory_->limit() / 4);
 }
 
-// Whoever makes a piece has taken from the budget what loading its block needs: where that and an eighth are
-// left, blocks and batches never go for the sake of pieces.
+// Whoever makes a piece has taken from the budget what loading its block needs: where that and a sixteenth
+// are left, blocks and batches never go for the sake of pieces.
 int64_t PieceCache::room() const {
   const int64_t all = memory_->limit();
   const int64_t others = memory_->used() - bytes_;
-  return std::min(limit_, std::max(all / 4, all - all / 8 - others));
+  return std::min(limit_, std::max(all / 4, all - all / 16 - others));
 }
 
 void PieceCache::find(std::span<PieceUse> uses) {
