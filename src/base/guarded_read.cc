@@ -1,5 +1,7 @@
 #include "base/guarded_read.h"
 
+#include <ucontext.h>
+
 #include <csetjmp>
 #include <csignal>
 
@@ -20,8 +22,11 @@ struct sigaction& handler_before() {
 
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const auto* address = static_cast<const std::byte*>(info->si_addr);
-  if (current != nullptr && address >= current->range.begin && address < current->range.end)
+  if (current != nullptr && address >= current->range.begin && address < current->range.end) {
+    // The jump leaves the mask as it is here, and who calls this handler may have blocked more than we asked.
+    pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
     siglongjmp(current->back, 1);
+  }
   const struct sigaction& before = handler_before();
   if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) return before.sa_handler(signal);
@@ -34,8 +39,7 @@ void handle_bus_errors() {
   static const bool kInstalled = [] {
     struct sigaction ours {};
     ours.sa_sigaction = on_bus_error;
-    // The signal is not blocked meanwhile: the handler is left by a jump that restores no mask.
-    ours.sa_flags = SA_SIGINFO | SA_NODEFER;
+    ours.sa_flags = SA_SIGINFO;
     sigaction(SIGBUS, nullptr, &handler_before());
     return sigaction(SIGBUS, &ours, nullptr) == 0;
   }();
