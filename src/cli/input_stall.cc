@@ -74,6 +74,10 @@ std::string MeasuredStall::sentence(double most_per_second) const {
         mib(batch_bytes), mib(2 * batch_bytes), mib(report.budget));
   std::string said = report.sentence();
   if (records_per_second > 0.9 * most_per_second) return said;
+  if (2 * batch_bytes < report.budget / 8)
+    return fmt::format(
+        "{}; in batches of this size {:.2f} million records/s can be read, in small ones {:.2f}", said,
+        records_per_second / 1e6, most_per_second / 1e6);
   return fmt::format(
       "{}; two batches take {:.1f} of {:.1f} MiB from the blocks that are mixed, so that {:.2f} million "
       "records/s can be read, where small batches would allow {:.2f}",

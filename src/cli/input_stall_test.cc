@@ -32,6 +32,10 @@ TEST(InputStall, SaysThatBatchesTakeMemoryFromBlocks) {
   EXPECT_NE(slower.find("0.50 million records/s can be read, where small batches would allow 1.00"),
             std::string::npos)
       << slower;
+  // Too little for that to be the reason.
+  const std::string small = stall_of(0, kMost / 2).sentence(kMost);
+  EXPECT_EQ(small.find("two batches"), std::string::npos) << small;
+  EXPECT_NE(small.find("in batches of this size 0.50 million records/s"), std::string::npos) << small;
   EXPECT_EQ(stall_of(2, kMost).sentence(kMost).find("two batches"), std::string::npos);
 }
 
