@@ -1,6 +1,7 @@
 // Decoding, scaling and colours of images: what comes out, that it is the same again, and what damage is
 // called.
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <array>
 #include <cmath>
@@ -113,6 +114,24 @@ TEST(DecodeImage, DamageIsAnError) {
   EXPECT_EQ(decode("GIF89a").problem, "neither JPEG nor PNG");
   EXPECT_EQ(image_problem(jpeg), "");
   EXPECT_EQ(image_problem(png), "");
+}
+
+TEST(DecodeImage, WhatCannotBeAsLargeAsItSaysTakesNoMemory) {
+  std::string jpeg = to_jpeg(striped_image(16, 16, 0, 0));
+  const size_t frame = jpeg.find("\xff\xc0");
+  ASSERT_NE(frame, std::string::npos);
+  for (const size_t at : {5, 7}) jpeg[frame + at] = '\x20';  // height and width become 8208
+  const Decoded large = decode(jpeg);
+  EXPECT_EQ(large.problem, kTooLittleData);
+  EXPECT_TRUE(large.pixels.rgb.empty());
+
+  const Pixels image = striped_image(16, 16, 0, 0);
+  std::string png = to_png(16, 16, PNG_FORMAT_RGB, image.rgb.data());
+  for (const size_t at : {18, 22}) png[at] = '\x20';
+  const uint32_t crc = __builtin_bswap32(
+      static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(png.data()) + 12, 17)));  // of the header
+  png.replace(29, 4, reinterpret_cast<const char*>(&crc), 4);
+  EXPECT_EQ(decode(png).problem, kTooLittleData);
 }
 
 TEST(ResizeImage, KeepsAnImageOfTheRightSize) {

@@ -14,6 +14,8 @@ namespace {
 #define LOCKSTEP_TEXT_OF(x) #x
 #define LOCKSTEP_VALUE_OF(x) LOCKSTEP_TEXT_OF(x)
 
+// Each block of 64 pixels has a code for its mean, of a bit at least.
+constexpr int64_t kMostPixelsOfByte = 512;
 constexpr int kMostScans = 200;  // a progressive image with more is made to waste time
 
 // The library reports through callbacks that must not return; they jump back into decode_jpeg. Between there
@@ -109,6 +111,10 @@ std::string decode_jpeg(std::string_view bytes, const PartChoice& wanted, ImageE
   if (full.width * full.height > kMostPixels) {
     jpeg_destroy_decompress(&reading);
     return "more than 2^27 pixels";
+  }
+  if (full.width * full.height > static_cast<int64_t>(bytes.size()) * kMostPixelsOfByte) {
+    jpeg_destroy_decompress(&reading);
+    return kTooLittleData;
   }
   const bool has_inks = reading.jpeg_color_space == JCS_CMYK || reading.jpeg_color_space == JCS_YCCK;
   reading.out_color_space = has_inks ? JCS_CMYK : JCS_RGB;

@@ -29,5 +29,7 @@ struct ImageExtent {
 
 // Larger ones are refused: decoding one takes three bytes per pixel.
 inline constexpr int64_t kMostPixels = int64_t{1} << 27;
+// Of files that cannot be as large as they say: no memory is taken for them.
+inline constexpr const char* kTooLittleData = "too little data for its width and height";
 
 }  // namespace lockstep

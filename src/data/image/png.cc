@@ -8,6 +8,9 @@
 namespace lockstep {
 namespace {
 
+// Bytes that a byte of deflate can stand for.
+constexpr size_t kMostUnpacked = 1032;
+
 // What the library's callbacks are given.
 struct Reading {
   std::string_view left;
@@ -62,6 +65,8 @@ std::string decode_png(std::string_view bytes, ImageExtent& full, Pixels& pixels
   png_read_info(png, info);
   full = {png_get_image_width(png, info), png_get_image_height(png, info)};
   if (full.width * full.height > kMostPixels) png_error(png, "more than 2^27 pixels");
+  if (png_get_rowbytes(png, info) * static_cast<size_t>(full.height) > bytes.size() * kMostUnpacked)
+    png_error(png, kTooLittleData);
   png_set_interlace_handling(png);
   ask_for_rgb(png, info);
   if (png_get_rowbytes(png, info) != static_cast<size_t>(full.width) * 3)
