@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -159,8 +160,12 @@ std::string StoreClient::get(const std::string& key, milliseconds deadline) {
 int64_t StoreClient::add(const std::string& key, int64_t number) {
   const StoreMessage answer = ask(fmt::format("add to '{}'", key),
                                   {MessageKind::kAdd, {key, std::to_string(number)}}, milliseconds(0));
-  if (answer.fields.size() != 1) throw CommError("add to '{}': the store gives no sum", key);
-  return std::stoll(answer.fields[0]);
+  const std::string text = answer.fields.size() == 1 ? answer.fields[0] : "";
+  int64_t sum = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), sum);
+  if (failure != std::errc() || end != text.data() + text.size())
+    throw CommError("add to '{}': the store gives no sum", key);
+  return sum;
 }
 
 std::map<std::string, std::string> StoreClient::list(const std::string& prefix) {

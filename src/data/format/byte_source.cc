@@ -99,7 +99,7 @@ class FileBytes : public ByteSource {
   bool mappable() const override { return size() > 0 && mapping_.of(file_, size()) != nullptr; }
 
   Mapped mapped(int64_t offset, int64_t bytes) const override {
-    if (bytes <= 0 || offset < 0 || offset + bytes > size()) return {};
+    if (bytes <= 0 || offset < 0 || bytes > size() - offset) return {};
     const std::byte* const all = mapping_.of(file_, size());
     if (all == nullptr) return {};
     return {all + offset, this, offset};
