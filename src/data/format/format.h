@@ -58,8 +58,8 @@ class ShardDecoder {
   // The same records as rows of Format::compact_rows, one after the other; only where the format has these.
   virtual void decode_compact(std::span<const std::string_view> fetched, int64_t first, int64_t count,
                               std::byte* rows) const;
-  // Where the compact row of a record lies in the shard as it is, unchecked (CompactRows::holds); no bytes: it
-  // has to be decoded.
+  // Where the compact row of a record lies in the shard as it is, unchecked (CompactRows::holds); no bytes:
+  // it has to be decoded.
   virtual GranuleSpan compact_span(int64_t /*record*/) const { return {}; }
   // How many records are unpacked at once, whichever of them are wanted (the rows of a page); 0: only those.
   virtual int64_t unpacked_together() const { return 0; }
