@@ -1,9 +1,5 @@
 #include "base/file.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -26,9 +22,7 @@ std::string read_file(const std::string& path, int64_t limit) {
 }
 
 void write_file(const std::string& path, std::string_view bytes) {
-  // Several processes may write the same file at once: each writes its own, and the last one stays.
-  static std::atomic<int64_t> written = 0;
-  const std::string temporary = fmt::format("{}.{}-{}.partial", path, getpid(), written++);
+  const std::string temporary = path + ".partial";
   {
     std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
     out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
