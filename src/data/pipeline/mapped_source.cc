@@ -77,6 +77,7 @@ struct MappedSource::Reading {
   }
 
   void prefetch(const std::byte* row) const {
+    if (row == nullptr) return;
     const int64_t bytes = std::min(compact.row_bytes(), kPrefetched);
     for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(row + at);
   }
@@ -113,8 +114,9 @@ void MappedSource::fill(std::span<const int64_t> records, Batch& batch) const {
     locate(records, rows);
   }
   const StageCounters::Timer timer(counters_, InputStage::kAssemble);
+  const RowWriter writer(layout_, compact_, batch);
   for (uint32_t r = 0; r < records.size(); ++r)
-    if (records[r] == kNoRecord) RowWriter(layout_, compact_, batch).clear(r);
+    if (records[r] == kNoRecord) writer.clear(r);
   Reading reading{.compact = *compact_, .rows = rows, .column_count = columns_.size()};
   for (size_t c = 0; c < columns_.size(); ++c) {
     reading.columns[c] = batch.mutable_data(c);
