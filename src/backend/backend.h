@@ -33,6 +33,8 @@ class Backend {
   // The instruction-set class or GPU architecture: part of a run's identity, since rounding may depend on it.
   virtual std::string architecture() const = 0;
   virtual int64_t alignment() const { return 64; }
+  // Whether its kernels work in memory of the host, which processes can share.
+  virtual bool in_host_memory() const { return false; }
   // How many threads may work on the host for it.
   virtual int host_threads() const { return 1; }
 

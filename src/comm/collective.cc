@@ -10,9 +10,9 @@
 namespace lockstep {
 
 std::string_view name_of(CollectiveKind kind) {
-  static constexpr std::array<std::string_view, 9> kNames = {"nothing",    "all_reduce", "reduce_scatter",
-                                                             "all_gather", "broadcast",  "all_to_all",
-                                                             "barrier",    "send",       "recv"};
+  static constexpr std::array<std::string_view, 10> kNames = {
+      "nothing",    "all_reduce", "reduce_scatter", "all_gather", "broadcast",
+      "all_to_all", "barrier",    "host_barrier",   "send",       "recv"};
   const auto index = static_cast<size_t>(kind);
   return index < kNames.size() ? kNames[index] : "unknown";
 }

@@ -21,6 +21,7 @@ enum class CollectiveKind : uint8_t {
   kBroadcast,
   kAllToAll,
   kBarrier,
+  kHostBarrier,
   kSend,
   kReceive
 };
@@ -37,6 +38,12 @@ struct Slice {
 };
 // The part of `count` elements that a rank owns.
 Slice slice_of(int64_t count, int ranks, int rank, int64_t block = kSliceBlock);
+
+// A rank among those of its host, who reach each other's memory.
+struct HostPlace {
+  int index = 0;
+  int count = 1;
+};
 
 struct Collective {
   CollectiveKind kind = CollectiveKind::kNone;

@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "base/error.h"
+#include "base/does_not_fit.h"
+#include "base/number_text.h"
 #include "comm/runner.h"
 
 namespace lockstep {
@@ -60,9 +61,9 @@ Collective exchange_of(std::span<const std::byte> send, std::span<std::byte> rec
   return collective;
 }
 
-Collective barrier_of(const std::string& label) {
+Collective barrier_of(CollectiveKind kind, const std::string& label) {
   Collective collective;
-  collective.kind = CollectiveKind::kBarrier;
+  collective.kind = kind;
   collective.label = label;
   return collective;
 }
@@ -100,8 +101,34 @@ int Group::rank() const { return runner_->transport()->rank(); }
 int Group::size() const { return runner_->transport()->size(); }
 const LeafSplit& Group::split() const { return runner_->split(); }
 SharedBuffer Group::allocate(int64_t bytes) { return {runner_->transport(), bytes}; }
+HostPlace Group::host() const { return runner_->transport()->host(); }
 int64_t Group::network_bytes() const { return runner_->transport()->network_bytes(); }
 std::string Group::last_did(int rank) const { return runner_->transport()->last_did(rank); }
+
+// The first rank of each host takes the memory and tells the others its name, or that there is none: all
+// fail alike then. Nobody gives it back, since a rank may still read when the first has no more use for it.
+HostBuffer Group::allocate_for_host(int64_t bytes, const std::string& label) {
+  constexpr int64_t kNone = -1;
+  const std::shared_ptr<Transport>& transport = runner_->transport();
+  const HostPlace place = host();
+  int64_t own = kNone;
+  std::exception_ptr error;
+  try {
+    if (place.index == 0) own = transport->name_of_memory(transport->allocate(bytes));
+  } catch (const DoesNotFit&) {
+    error = std::current_exception();
+  }
+  const std::vector<int64_t> told(static_cast<size_t>(size()), own);
+  std::vector<int64_t> names(told.size());
+  all_to_all(std::as_bytes(std::span(told)), std::as_writable_bytes(std::span(names)), label);
+  if (error) std::rethrow_exception(error);
+  const int first = rank() - place.index;
+  const int64_t name = names[static_cast<size_t>(first)];
+  if (name == kNone)
+    throw DoesNotFit("rank {} had no room for {} of memory that the ranks of this host share", first,
+                     bytes_text(bytes));
+  return {transport, transport->memory_of(0, name), bytes};
+}
 
 void Group::all_reduce(const Reduction& reduction) {
   runner_->run(sum_of(CollectiveKind::kAllReduce, reduction, *this));
@@ -117,7 +144,10 @@ void Group::all_to_all(std::span<const std::byte> send, std::span<std::byte> rec
                        const std::string& label) {
   runner_->run(exchange_of(send, receive, label, *this));
 }
-void Group::barrier(const std::string& label) { runner_->run(barrier_of(label)); }
+void Group::barrier(const std::string& label) { runner_->run(barrier_of(CollectiveKind::kBarrier, label)); }
+void Group::host_barrier(const std::string& label) {
+  runner_->run(barrier_of(CollectiveKind::kHostBarrier, label));
+}
 void Group::send(int peer, std::span<const std::byte> data) { wait(start_send(peer, data)); }
 void Group::receive(int peer, std::span<std::byte> data) { wait(start_receive(peer, data)); }
 

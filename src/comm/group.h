@@ -39,6 +39,22 @@ class SharedBuffer {
   int64_t bytes_ = 0;
 };
 
+// Memory that all ranks of a host hold together: one of them has taken it, and it goes back when the last of
+// them has left the group.
+class HostBuffer {
+ public:
+  HostBuffer(std::shared_ptr<Transport> transport, std::byte* data, int64_t bytes)
+      : transport_(std::move(transport)), data_(data), bytes_(bytes) {}
+
+  std::byte* data() const { return data_; }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<Transport> transport_;
+  std::byte* data_;
+  int64_t bytes_;
+};
+
 struct Reduction {
   SumType type = SumType::kF32;
   int64_t count = 0;  // elements of each buffer
@@ -74,6 +90,11 @@ class Group {
   int size() const;
   const LeafSplit& split() const;
   SharedBuffer allocate(int64_t bytes);
+  // This rank among those of its host.
+  HostPlace host() const;
+  // All ranks call it together; those of a host get the same memory, zeros at first. What one of them writes
+  // the others may read after a barrier.
+  HostBuffer allocate_for_host(int64_t bytes, const std::string& label = {});
 
   void all_reduce(const Reduction& reduction);
   void reduce_scatter(const Reduction& reduction);
@@ -83,6 +104,8 @@ class Group {
   void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive,
                   const std::string& label = {});
   void barrier(const std::string& label = {});
+  // Waits for the ranks of this host alone.
+  void host_barrier(const std::string& label = {});
   void send(int peer, std::span<const std::byte> data);
   void receive(int peer, std::span<std::byte> data);
 

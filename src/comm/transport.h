@@ -31,6 +31,17 @@ class Transport : public MessagePort {
   virtual std::byte* allocate(int64_t bytes) = 0;
   virtual void release(std::byte* memory) noexcept = 0;
 
+  // This rank among those who reach the memory that allocate() gives them.
+  virtual HostPlace host() const { return {}; }
+  // How the ranks of a host name such memory to each other, and where one of them finds what another has
+  // named; `index` is the other's place on the host.
+  virtual int64_t name_of_memory(const std::byte* memory) const {
+    return static_cast<int64_t>(reinterpret_cast<intptr_t>(memory));
+  }
+  virtual std::byte* memory_of(int /*index*/, int64_t name) const {
+    return reinterpret_cast<std::byte*>(static_cast<intptr_t>(name));
+  }
+
   // `program` completes the tree of a reduction.
   virtual void run(const Collective& collective, const SumProgram& program) = 0;
 

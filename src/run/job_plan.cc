@@ -7,7 +7,11 @@ namespace lockstep {
 
 JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model, const InputSizes& inputs,
                  Backend& backend) {
-  const TrainOptions options = job_train_options(spec, job);
+  return plan_job(spec, job_train_options(spec, job), model, inputs, backend);
+}
+
+JobPlan plan_job(const JobSpec& spec, const TrainOptions& options, const Model& model,
+                 const InputSizes& inputs, Backend& backend) {
   JobPlan plan;
   plan.train = plan_training(model, backend, options);
   plan.memory = train_memory(plan.train, options);

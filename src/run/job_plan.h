@@ -16,7 +16,10 @@ struct JobPlan {
 };
 
 // Throws UserError.
+// `options`: how it trains, where that is not what the job alone says.
 JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model, const InputSizes& inputs,
                  Backend& backend);
+JobPlan plan_job(const JobSpec& spec, const TrainOptions& options, const Model& model,
+                 const InputSizes& inputs, Backend& backend);
 
 }  // namespace lockstep

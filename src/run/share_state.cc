@@ -20,7 +20,7 @@ class TensorStream {
       const int64_t bytes = std::min(tensor.bytes() - done, kPiece - used_);
       std::byte* const memory = static_cast<std::byte*>(tensor.data) + done;
       if (group_.rank() == kLeader) backend_.download(buffer_.data() + used_, memory, bytes);
-      parts_.push_back({memory, used_, bytes});
+      if (tensor.filled_here) parts_.push_back({memory, used_, bytes});
       used_ += bytes;
       done += bytes;
       if (used_ == kPiece) flush();
@@ -62,6 +62,8 @@ void share(Group& group, TrainStep& train, std::initializer_list<const std::vect
   for (const auto* tensors : lists)
     for (const StateTensor& tensor : *tensors) stream.add(tensor);
   stream.flush();
+  // Some of it others of this host have filled in.
+  group.barrier("the state");
 }
 
 }  // namespace

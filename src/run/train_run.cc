@@ -62,8 +62,8 @@ const std::string& checkpoint_folder(const JobSpec& spec) {
   return spec.checkpoint.dir.empty() ? spec.output : spec.checkpoint.dir;
 }
 
-TrainPlans fitting_plans(const JobParts& parts, Backend& backend) {
-  JobPlan plan = plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, backend);
+TrainPlans fitting_plans(const JobParts& parts, const TrainOptions& options, Backend& backend) {
+  JobPlan plan = plan_job(parts.spec, options, parts.model, parts.inputs, backend);
   require_fit(parts.spec, parts.resolved, plan, parts.inputs, backend);
   return std::move(plan.train);
 }
@@ -83,7 +83,8 @@ TrainRun::TrainRun(JobSpec spec, RunOptions options)
       parts_(build_parts(std::move(spec), *backend_, options_.leads)),
       group_(join_group(parts_, options_)),
       workers_(group_.get()),
-      train_(fitting_plans(parts_, *backend_), parts_.model, *backend_, parts_.options, group_.get()),
+      train_(fitting_plans(parts_, options_in(group_.get(), *backend_, parts_.options), *backend_),
+             parts_.model, *backend_, options_in(group_.get(), *backend_, parts_.options), group_.get()),
       reading_(parts_.spec),
       feeder_(*parts_.data.train, job_order(parts_), train_, parts_.steps(), reading_.train()),
       held_out_(parts_, *backend_, reading_.eval(), options_.leads),
@@ -200,6 +201,7 @@ void TrainRun::one_step() {
                         [this] { return static_cast<int64_t>(asked_by_signal()); });
   requested_ = static_cast<Ending>(result.request);
   const double accumulated = now();
+  const double comm_of_sums = train_.comm_seconds() - comm_before;
 
   StepRecord record;
   record.step = step;
@@ -216,8 +218,8 @@ void TrainRun::one_step() {
   record.seconds = applied - start;
   record.shares.input_wait = feeder_.seconds() - input_before;
   record.shares.exposed_comm = train_.comm_seconds() - comm_before;
-  record.shares.compute = accumulated - start - record.shares.input_wait - record.shares.exposed_comm;
-  record.shares.optimizer = applied - accumulated;
+  record.shares.compute = accumulated - start - record.shares.input_wait - comm_of_sums;
+  record.shares.optimizer = applied - accumulated - (record.shares.exposed_comm - comm_of_sums);
   act(decision, record);
 }
 

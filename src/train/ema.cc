@@ -18,11 +18,11 @@ void average(Builder& b, std::string_view param, std::string_view average, const
 
 std::string average_name(std::string_view param) { return fmt::format("average.{}", param); }
 
-Graph build_ema_update(const FlatLayout& layout, const std::vector<RowTable>& tables, double decay) {
+Graph build_ema_update(int64_t numel, const std::vector<RowTable>& tables, double decay) {
   LOCKSTEP_CHECK(decay > 0 && decay < 1, "a decay of {}", decay);
   Graph graph(all_ops(), "ema");
   Builder b(graph);
-  average(b, "params", "average", {layout.numel()}, decay);
+  average(b, "params", "average", {numel}, decay);
   for (const RowTable& table : tables) average(b, table.name, average_name(table.name), table.table, decay);
   return graph;
 }

@@ -12,15 +12,14 @@
 
 #include "graph/graph.h"
 #include "passes/row_gradients.h"
-#include "runtime/flat.h"
 
 namespace lockstep {
 
 std::string average_name(std::string_view param);
 
-// Inputs: params @param and average @state, both f32[N] by the layout; for each table with row gradients its
-// parameter and average_name of it, whose rows must be up to date. Updates the averages in place. 0 < decay
-// < 1.
-Graph build_ema_update(const FlatLayout& layout, const std::vector<RowTable>& tables, double decay);
+// Inputs: params @param and average @state, both f32[numel] of the flat buffers; for each table with row
+// gradients its parameter and average_name of it, whose rows must be up to date. Updates the averages in
+// place. 0 < decay < 1.
+Graph build_ema_update(int64_t numel, const std::vector<RowTable>& tables, double decay);
 
 }  // namespace lockstep

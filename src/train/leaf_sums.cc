@@ -4,26 +4,16 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "train/group_memory.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
 
-// Gradients that peers read in place.
-class SharedMemory : public Buffer {
- public:
-  SharedMemory(Group& group, int64_t bytes) : memory_(group.allocate(bytes)) {}
-  void* data() override { return memory_.data(); }
-  int64_t bytes() const override { return memory_.bytes(); }
-
- private:
-  SharedBuffer memory_;
-};
-
 GradientSlots::Allocate allocator(Backend& backend, Group* group) {
   if (group == nullptr) return [&backend](int64_t bytes) { return backend.allocate(bytes); };
-  return [group](int64_t bytes) { return std::make_unique<SharedMemory>(*group, bytes); };
+  return [group](int64_t bytes) { return peer_memory(*group, bytes); };
 }
 
 }  // namespace

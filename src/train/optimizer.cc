@@ -11,16 +11,19 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kNames = {"sgd", "adam", "adamw", "lamb", "lion", "adafactor"};
 
-// Ranges of the flat buffer whose parameters are not decayed, neighbours joined.
-std::vector<int64_t> no_decay_ranges(const FlatLayout& layout, const std::vector<ParamInit>& params) {
+// Ranges of a part of the flat buffer whose parameters are not decayed, neighbours joined.
+std::vector<int64_t> no_decay_ranges(const FlatLayout& layout, Slice part,
+                                     const std::vector<ParamInit>& params) {
   std::vector<int64_t> ranges;
   for (const FlatEntry& entry : layout.entries()) {
     if (init_of(params, entry.name).decay) continue;
-    const int64_t end = entry.offset + entry.shape.numel();
-    if (!ranges.empty() && ranges.back() == entry.offset)
+    const int64_t begin = std::max(entry.offset, part.begin) - part.begin;
+    const int64_t end = std::min(entry.offset + entry.shape.numel(), part.end) - part.begin;
+    if (begin >= end) continue;
+    if (!ranges.empty() && ranges.back() == begin)
       ranges.back() = end;
     else
-      ranges.insert(ranges.end(), {entry.offset, end});
+      ranges.insert(ranges.end(), {begin, end});
   }
   return ranges;
 }
@@ -85,6 +88,10 @@ Attributes adamw_attributes(const OptimizerSettings& settings, bool decay) {
           {"weight_decay", decay ? settings.weight_decay : 0.0}};
 }
 
+bool updates_elements(const OptimizerSettings& settings) {
+  return settings.name != "lamb" && settings.name != "adafactor";
+}
+
 bool supports_row_updates(const OptimizerSettings& settings) { return settings.name == "adamw"; }
 
 std::vector<StateBuffer> optimizer_state(const FlatLayout& layout, const OptimizerSettings& settings) {
@@ -127,17 +134,18 @@ std::vector<StatePart> optimizer_parts(const FlatLayout& layout, const Optimizer
 }
 
 void emit_optimizer(Graph& graph, Value p, Value g, Value scale, Value lr, Value step,
-                    const FlatLayout& layout, const std::vector<ParamInit>& params,
+                    const FlatLayout& layout, Slice part, const std::vector<ParamInit>& params,
                     const OptimizerSettings& settings) {
   std::vector<Value> operands{p, g};
   std::vector<Value> targets{p};
   for (const StateBuffer& state : optimizer_state(layout, settings)) {
-    operands.push_back(graph.add_input(state.name, {DType::kF32, {state.numel}}, Role::kState));
+    const int64_t numel = updates_elements(settings) ? part.size() : state.numel;
+    operands.push_back(graph.add_input(state.name, {DType::kF32, {numel}}, Role::kState));
     targets.push_back(operands.back());
   }
   operands.insert(operands.end(), {scale, lr, step});
   Attributes attributes = attributes_of(layout, settings);
-  attributes.set("no_decay", no_decay_ranges(layout, params));
+  attributes.set("no_decay", no_decay_ranges(layout, part, params));
   const auto updated = graph.emit_all(settings.name, operands, attributes);
   for (size_t i = 0; i < targets.size(); ++i) graph.add_update(targets[i], updated[i]);
 }

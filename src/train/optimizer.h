@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/collective.h"
 #include "model/model.h"
 #include "ops/builder.h"
 #include "runtime/flat.h"
@@ -38,12 +39,16 @@ struct StatePart {
 };
 std::vector<StatePart> optimizer_parts(const FlatLayout& layout, const OptimizerSettings& settings);
 
+// Whether an element's update depends on no other element, so that parts can be updated apart.
+bool updates_elements(const OptimizerSettings& settings);
+
 // Whether untouched rows of a table can be left behind and caught up later.
 bool supports_row_updates(const OptimizerSettings& settings);
 
-// Adds the state inputs and the update of all of `p` to the graph.
+// Adds the state inputs and the update of all of `p` to the graph. `p` are the elements in `part` of the
+// layout: all of them, unless updates_elements.
 void emit_optimizer(Graph& graph, Value p, Value g, Value scale, Value lr, Value step,
-                    const FlatLayout& layout, const std::vector<ParamInit>& params,
+                    const FlatLayout& layout, Slice part, const std::vector<ParamInit>& params,
                     const OptimizerSettings& settings);
 
 // The attributes that the AdamW ops share.

@@ -55,7 +55,8 @@ std::string row(std::string_view name, int64_t bytes, std::string_view note = ""
 
 TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options) {
   TrainMemory memory;
-  const int64_t flat = plans.layout.numel() * kFloat;
+  const int holders = options.share().holders();
+  const int64_t flat = plans.layout.numel() * kFloat / holders;
   int64_t tables = 0;
   int64_t rows = 0;
   for (const RowTable& table : plans.tables) {
@@ -65,7 +66,7 @@ TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options) {
   memory.parameters = flat + tables + plans.layout.statistics_numel() * kFloat;
   if (options.ema > 0) memory.averages = flat + tables;
   for (const StateBuffer& buffer : optimizer_state(plans.layout, options.optimizer))
-    memory.state += buffer.numel * kFloat;
+    memory.state += buffer.numel * kFloat / holders;
   memory.state += 2 * tables + rows * kId;  // moments, and the step that each row has reached
   memory.gradients = gradient_bytes(plans, options);
   memory.inputs = input_bytes(plans);

@@ -40,8 +40,9 @@ void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const 
   for (RowTable& table : merged) table.ids *= options.microbatches;
   const auto plan = [&](const Graph& graph) { return compile_plan(graph, backend, passes); };
   plans.norm = plan(build_norm(plans.layout, merged, options.optimizer));
-  plans.update = plan(build_update(plans.layout, model.params, merged, options.optimizer));
-  if (options.ema > 0) plans.ema = plan(build_ema_update(plans.layout, plans.tables, options.ema));
+  const Slice part = options.share().part_of(plans.layout);
+  plans.update = plan(build_update(plans.layout, part, model.params, merged, options.optimizer));
+  if (options.ema > 0) plans.ema = plan(build_ema_update(part.size(), plans.tables, options.ema));
   if (plans.layout.statistics_numel() > 0)
     plans.statistics =
         plan(build_statistics_update(plans.layout, options.microbatches, model.statistics_momentum));

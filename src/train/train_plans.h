@@ -14,6 +14,7 @@
 #include "runtime/flat.h"
 #include "train/optimizer.h"
 #include "train/reduce_options.h"
+#include "train/state_share.h"
 
 namespace lockstep {
 
@@ -25,9 +26,12 @@ struct TrainOptions {
   int64_t leaves = 1;        // V, divides M
   double ema = 0;            // decay of the moving average of the weights; 0: none is kept
   int64_t workers = 1;       // that share the leaves; changes no bit
+  // Of this worker, where workers of a host may hold the state together; changes no bit.
+  std::optional<HostPlace> host = {};
   ReduceOptions reduce = {};
   bool draws_weights = true;  // else somebody gives them before the first step
 
+  StateShare share() const { return {host, optimizer, reduce}; }
   // Whether a sum that a worker holds takes several microbatches.
   bool accumulates() const {
     return reduce.order == SumOrder::kFast ? microbatches > workers : microbatches > leaves;

@@ -1,6 +1,7 @@
 #include "train/train_state.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/sha256.h"
@@ -21,12 +22,14 @@ char* at(void* base, int64_t elements) { return static_cast<char*>(base) + eleme
 }  // namespace
 
 TrainState::TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
-                       const OptimizerSettings& optimizer, bool averages)
-    : backend_(backend), tables_(tables), averaging_(averages) {
-  allocate("params", layout.numel() * kFloat);
-  for (const StateBuffer& buffer : optimizer_state(layout, optimizer))
-    allocate(buffer.name, buffer.numel * kFloat);
-  if (averages) allocate("average", layout.numel() * kFloat);
+                       const OptimizerSettings& optimizer, bool averages, const StateShare& share,
+                       const Allocate& allocate_flat)
+    : backend_(backend),
+      tables_(tables),
+      averaging_(averages),
+      share_(share),
+      part_(share.part_of(layout)),
+      flat_memory_(allocate_flat) {
   add_flat_tensors(layout, optimizer);
   add_tables(tables);
   add_statistics(layout);
@@ -39,18 +42,32 @@ void* TrainState::allocate(std::string_view name, int64_t bytes) {
   return addresses_[std::string(name)] = buffers_.back()->data();
 }
 
+// Its address is bound to the graphs that update.
+void* TrainState::allocate_flat(std::string_view name, int64_t numel) {
+  flat_buffers_.push_back(flat_memory_(numel * kFloat));
+  void* const base = flat_buffers_.back()->data();
+  addresses_[std::string(name)] = at(base, part_.begin);
+  return base;
+}
+
 void TrainState::add_flat_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer) {
+  const bool fills = share_.fills();
+  void* const params = allocate_flat("params", layout.numel());
   for (const FlatEntry& entry : layout.entries()) {
-    void* address = at(addresses_.at("params"), entry.offset);
-    addresses_[entry.name] = address;
-    params_.push_back({entry.name, DType::kF32, entry.shape, address});
-    if (averaging_)
-      averages_.push_back(
-          {average_name(entry.name), DType::kF32, entry.shape, at(addresses_.at("average"), entry.offset)});
+    addresses_[entry.name] = at(params, entry.offset);
+    params_.push_back({entry.name, DType::kF32, entry.shape, at(params, entry.offset), fills});
   }
+  std::unordered_map<std::string, void*> state;
+  for (const StateBuffer& buffer : optimizer_state(layout, optimizer))
+    state[buffer.name] = allocate_flat(buffer.name, buffer.numel);
   for (const StatePart& part : optimizer_parts(layout, optimizer))
     optimizer_.push_back({fmt::format("{}.{}", part.buffer, part.param), DType::kF32, part.shape,
-                          at(addresses_.at(part.buffer), part.offset)});
+                          at(state.at(part.buffer), part.offset), fills});
+  if (!averaging_) return;
+  void* const averages = allocate_flat("average", layout.numel());
+  for (const FlatEntry& entry : layout.entries())
+    averages_.push_back(
+        {average_name(entry.name), DType::kF32, entry.shape, at(averages, entry.offset), fills});
 }
 
 void TrainState::add_tables(const std::vector<RowTable>& tables) {
@@ -76,7 +93,10 @@ void TrainState::add_statistics(const FlatLayout& layout) {
 }
 
 void TrainState::initialise(const Model& model, uint64_t seed) {
-  draw_params(backend_, params_, model.params, seed);
+  std::vector<StateTensor> drawn;
+  std::copy_if(params_.begin(), params_.end(), std::back_inserter(drawn),
+               [](const StateTensor& tensor) { return tensor.filled_here; });
+  draw_params(backend_, drawn, model.params, seed);
   for (const StateTensor& tensor : statistics_) {
     const auto init = std::find_if(model.statistics.begin(), model.statistics.end(),
                                    [&](const StatisticInit& s) { return s.name == tensor.name; });
@@ -85,7 +105,7 @@ void TrainState::initialise(const Model& model, uint64_t seed) {
     backend_.upload(tensor.data, piece.data(), tensor.bytes());
   }
   for (size_t i = 0; i < averages_.size(); ++i)
-    backend_.copy(averages_[i].data, params_[i].data, params_[i].bytes());
+    if (averages_[i].filled_here) backend_.copy(averages_[i].data, params_[i].data, params_[i].bytes());
 }
 
 const StateTensor& TrainState::param(std::string_view name) const {
@@ -117,9 +137,10 @@ void TrainState::bind(Executable& executable) const {
 }
 
 int64_t TrainState::bytes() const {
-  int64_t sum = 0;
-  for (const auto& buffer : buffers_) sum += buffer->bytes();
-  return sum;
+  int64_t own = 0, together = 0;
+  for (const auto& buffer : buffers_) own += buffer->bytes();
+  for (const auto& buffer : flat_buffers_) together += buffer->bytes();
+  return own + together / share_.holders();
 }
 
 std::string sha256_of(Backend& backend, std::vector<StateTensor> tensors) {

@@ -6,6 +6,7 @@
 // tensors: parameters and statistics by their names, the optimizer's by its buffer and the parameter
 // ("moment1.wte.weight"), the averages as "average.wte.weight".
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@
 #include "passes/row_gradients.h"
 #include "runtime/executable.h"
 #include "runtime/flat.h"
-#include "train/optimizer.h"
+#include "train/state_share.h"
 
 namespace lockstep {
 
@@ -24,16 +25,20 @@ struct StateTensor {
   std::string name;
   DType dtype = DType::kF32;
   Shape shape;
-  void* data = nullptr;  // on the device
+  void* data = nullptr;     // on the device
+  bool filled_here = true;  // at the start; false where another worker of this host does it
 
   int64_t bytes() const { return shape.numel() * size_of(dtype); }
 };
 
 class TrainState {
  public:
-  // All zero; see initialise.
+  using Allocate = std::function<std::unique_ptr<Buffer>(int64_t bytes)>;
+
+  // All zero; see initialise. `allocate_flat` makes the buffers that the share is of.
   TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
-             const OptimizerSettings& optimizer, bool averages);
+             const OptimizerSettings& optimizer, bool averages, const StateShare& share,
+             const Allocate& allocate_flat);
 
   // Parameters and statistics as the model begins with them, parameters a function of (seed, name, element);
   // everything else zero, the averages equal to the parameters.
@@ -52,12 +57,14 @@ class TrainState {
   // Says that every row of every table has reached the step: their count of steps is not stored.
   void mark_rows(int64_t step);
 
-  // Binds the inputs of an executable that are buffers of this state.
+  // Binds the inputs of an executable that are buffers of this state; of the flat ones, the part that this
+  // worker updates.
   void bind(Executable& executable) const;
-  int64_t bytes() const;
+  int64_t bytes() const;  // what many hold together is a part of each one's
 
  private:
   void* allocate(std::string_view name, int64_t bytes);
+  void* allocate_flat(std::string_view name, int64_t numel);
   void add_flat_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer);
   void add_statistics(const FlatLayout& layout);
   void add_tables(const std::vector<RowTable>& tables);
@@ -65,7 +72,10 @@ class TrainState {
   Backend& backend_;
   std::vector<RowTable> tables_;
   bool averaging_;
-  std::vector<std::unique_ptr<Buffer>> buffers_;
+  StateShare share_;
+  Slice part_;
+  Allocate flat_memory_;
+  std::vector<std::unique_ptr<Buffer>> buffers_, flat_buffers_;
   std::unordered_map<std::string, void*> addresses_;
   std::vector<StateTensor> params_, statistics_, model_, optimizer_, averages_;
 };

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "base/error.h"
 #include "graph/op_def.h"
 #include "passes/bf16.h"
+#include "train/group_memory.h"
 #include "train/update.h"
 
 namespace lockstep {
@@ -16,10 +18,21 @@ constexpr int64_t kFloat = sizeof(float);
 // run.
 constexpr std::string_view kRandomInput = "rng";
 
+TrainState::Allocate flat_memory(Backend& backend, Group* group, const StateShare& share) {
+  if (share.is_shared()) return [group](int64_t bytes) { return host_memory(*group, bytes); };
+  return [&backend](int64_t bytes) { return backend.allocate(bytes); };
+}
+
 }  // namespace
 
+TrainOptions options_in(const Group* group, const Backend& backend, TrainOptions options) {
+  if (group != nullptr && backend.in_host_memory()) options.host = group->host();
+  return options;
+}
+
 TrainStep::TrainStep(const Model& model, Backend& backend, const TrainOptions& options, Group* group)
-    : TrainStep(plan_training(model, backend, options), model, backend, options, group) {}
+    : TrainStep(plan_training(model, backend, options_in(group, backend, options)), model, backend,
+                options_in(group, backend, options), group) {}
 
 TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, const TrainOptions& options,
                      Group* group)
@@ -28,7 +41,10 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
       compile_milliseconds_(plans.milliseconds),
       layout_(plans.layout),
       tables_(plans.tables),
-      state_(backend, layout_, tables_, options.optimizer, options.ema > 0) {
+      group_(group),
+      share_(options.share()),
+      state_(backend, layout_, tables_, options.optimizer, options.ema > 0, share_,
+             flat_memory(backend, group, share_)) {
   make_executables(plans);
   sums_ = std::make_unique<LeafSums>(
       backend_, layout_, tables_,
@@ -37,6 +53,7 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
   allocate_inputs();
   bind_all();
   if (options.draws_weights) state_.initialise(model, options.seed);
+  meet_holders("the first weights");
 }
 
 void TrainStep::make_executables(TrainPlans& plans) {
@@ -199,15 +216,24 @@ void TrainStep::apply(double lr) {
     bind_root(*catch_up_sums_);
     catch_up_sums_->run();
   }
-  bind_root(*update_);
+  bind_root(*update_, share_.part_of(layout_).begin);
   update_->run();
   if (statistics_) {
     statistics_->bind("sums", static_cast<char*>(sums_->slots()[0].dense->data()) + layout_.numel() * kFloat);
     statistics_->run();
   }
-  if (!ema_) return;
-  catch_up_all();
-  ema_->run();
+  if (ema_) {
+    catch_up_all();
+    ema_->run();
+  }
+  meet_holders("the update");
+}
+
+void TrainStep::meet_holders(const std::string& about) {
+  if (!share_.is_shared()) return;
+  const auto start = std::chrono::steady_clock::now();
+  group_->host_barrier(about);
+  meeting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 StepResult TrainStep::run(double lr, const Loader& load) {
@@ -217,12 +243,12 @@ StepResult TrainStep::run(double lr, const Loader& load) {
 }
 
 // The root of the tree is in slot 0.
-void TrainStep::bind_root(Executable& executable) {
+void TrainStep::bind_root(Executable& executable, int64_t first) {
   GradientSlot& root = sums_->slots()[0];
   const auto bind = [&](const std::string& name, void* data) {
     if (executable.graph().find(name).valid()) executable.bind(name, data);
   };
-  bind("grads", root.dense->data());
+  bind("grads", static_cast<float*>(root.dense->data()) + first);
   for (size_t i = 0; i < tables_.size(); ++i) {
     bind(grad_ids_name(tables_[i].name), root.tables[i].ids->data());
     bind(grad_rows_name(tables_[i].name), root.tables[i].rows->data());

@@ -31,10 +31,14 @@ using Request = std::function<int64_t()>;
 // Calls set_input for the microbatch it is given.
 using Loader = std::function<void(int64_t microbatch)>;
 
+// What to plan for a worker of the group: with its place on the host, where the backend can share memory.
+TrainOptions options_in(const Group* group, const Backend& backend, TrainOptions options);
+
 class TrainStep {
  public:
   // With the parameters that the model begins with.
-  // The group's split says which leaves are this worker's; without one all of them are.
+  // The group's split says which leaves are this worker's; without one all of them are. Plans must be of
+  // options_in the group.
   TrainStep(const Model& model, Backend& backend, const TrainOptions& options, Group* group = nullptr);
   TrainStep(TrainPlans plans, const Model& model, Backend& backend, const TrainOptions& options,
             Group* group = nullptr);
@@ -79,7 +83,7 @@ class TrainStep {
   Executable& update() { return *update_; }
   int64_t param_count() const;
   // Spent waiting for other workers so far.
-  double comm_seconds() const { return sums_->comm_seconds(); }
+  double comm_seconds() const { return sums_->comm_seconds() + meeting_seconds_; }
   // In which gradients are reduced; none without peers.
   const BucketChoice& buckets() const { return sums_->buckets(); }
   // From the model's graph to all plans.
@@ -96,7 +100,10 @@ class TrainStep {
   void set_random(int64_t microbatch, int64_t step);
   // Runs one microbatch's backward into the slot at hand: written, or added to what it holds.
   void run_backward(int64_t microbatch);
-  void bind_root(Executable& executable);
+  // The sums, of the dense ones those from `first` on.
+  void bind_root(Executable& executable, int64_t first = 0);
+  // Where workers hold the state together: until all of the host have come here.
+  void meet_holders(const std::string& about);
   std::vector<Executable*> executables() const;
   void bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists);
   void* allocate(std::string_view name, int64_t bytes);
@@ -106,6 +113,8 @@ class TrainStep {
   double compile_milliseconds_ = 0;
   FlatLayout layout_;
   std::vector<RowTable> tables_;
+  Group* group_;
+  StateShare share_;
   TrainState state_;
   std::shared_ptr<Buffer> arena_;
   std::unique_ptr<Executable> backward_;
@@ -124,6 +133,7 @@ class TrainStep {
   std::unordered_map<std::string, int64_t> input_bytes_;
   int64_t steps_applied_ = 0;
   int64_t caught_up_ = 0;  // the step that every row has reached
+  double meeting_seconds_ = 0;
 };
 
 }  // namespace lockstep

@@ -49,17 +49,17 @@ Graph build_norm(const FlatLayout& layout, const std::vector<RowTable>& tables,
   return graph;
 }
 
-Graph build_update(const FlatLayout& layout, const std::vector<ParamInit>& params,
+Graph build_update(const FlatLayout& layout, Slice part, const std::vector<ParamInit>& params,
                    const std::vector<RowTable>& tables, const OptimizerSettings& settings) {
   Graph graph(all_ops(), "update");
   Builder b(graph);
-  const Type flat{DType::kF32, {layout.numel()}};
+  const Type flat{DType::kF32, {part.size()}};
   const Value p = graph.add_input("params", flat, Role::kParam);
   const Value g = graph.add_input("grads", flat, Role::kGrad);
   const Value scale = b.input("scale", {DType::kF32, {}});
   const Value lr = b.input("lr", {DType::kF32, {}});
   const Value step = b.input("step", {DType::kI64, {}});
-  emit_optimizer(graph, p, g, scale, lr, step, layout, params, settings);
+  emit_optimizer(graph, p, g, scale, lr, step, layout, part, params, settings);
   for (const RowTable& table : tables) {
     const std::vector<Value> state = add_table_inputs(graph, table);
     const Value ids = graph.add_input(grad_ids_name(table.name), {DType::kI32, {table.ids}}, Role::kGrad);

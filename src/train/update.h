@@ -23,9 +23,9 @@ inline constexpr int64_t kLrHistory = 1024;
 Graph build_norm(const FlatLayout& layout, const std::vector<RowTable>& tables,
                  const OptimizerSettings& settings);
 
-// Inputs: params @param and grads @grad (f32[N]), the optimizer's state, scale f32[], lr f32[], step i64[];
-// for each table its parameter, moments, last steps, gradient ids and rows.
-Graph build_update(const FlatLayout& layout, const std::vector<ParamInit>& params,
+// Inputs: of a part of the elements, params @param, grads @grad and the optimizer's state; scale f32[], lr
+// f32[], step i64[]; for each table its parameter, moments, last steps, gradient ids and rows.
+Graph build_update(const FlatLayout& layout, Slice part, const std::vector<ParamInit>& params,
                    const std::vector<RowTable>& tables, const OptimizerSettings& settings);
 
 // Brings rows of the tables to the state they have after step - 1: those that the ids inputs name, or with

@@ -57,6 +57,7 @@ class CpuBackend : public Backend {
     return name;
   }
 
+  bool in_host_memory() const override { return true; }
   int host_threads() const override { return pool_.threads(); }
 
   KernelChoice choose(const Graph& graph, const Node& node) override {

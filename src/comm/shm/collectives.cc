@@ -49,7 +49,8 @@ void Collectives::run(const Collective& collective, const SumProgram& program) {
       return direct ? broadcast_direct(collective) : broadcast_by_mailbox(collective);
     case CollectiveKind::kAllToAll:
       return direct ? exchange_direct(collective) : exchange_by_mailbox(collective);
-    case CollectiveKind::kBarrier: return stages_.meet(collective, false);
+    case CollectiveKind::kBarrier:
+    case CollectiveKind::kHostBarrier: return stages_.meet(collective, false);
     case CollectiveKind::kNone:
     case CollectiveKind::kSend:
     case CollectiveKind::kReceive: break;

@@ -39,6 +39,7 @@ void Collectives::run(const Collective& collective, const SumProgram& program) {
     MessagePort& port;
     bool finished = false;
   };
+  if (collective.kind == CollectiveKind::kHostBarrier && courier_.neighbours() == 1) return;
   Visit visit(courier_.port(), collective);
   move(collective, program);
   visit.finished = true;
@@ -62,6 +63,7 @@ void Collectives::move(const Collective& collective, const SumProgram& program) 
       return Chain(courier_, collective).run();
     case CollectiveKind::kAllToAll: return exchange(collective);
     case CollectiveKind::kBarrier: return rounds_.barrier(collective);
+    case CollectiveKind::kHostBarrier: courier_.meet(collective, false, {}); return;
     case CollectiveKind::kNone:
     case CollectiveKind::kSend:
     case CollectiveKind::kReceive: break;

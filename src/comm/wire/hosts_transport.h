@@ -22,6 +22,11 @@ class HostsTransport : public Transport {
   std::string_view name() const override { return name_; }
   std::byte* allocate(int64_t bytes) override { return memory().allocate(bytes); }
   void release(std::byte* memory) noexcept override { this->memory().release(memory); }
+  HostPlace host() const override { return memory().host(); }
+  int64_t name_of_memory(const std::byte* memory) const override {
+    return this->memory().name_of_memory(memory);
+  }
+  std::byte* memory_of(int index, int64_t name) const override { return memory().memory_of(index, name); }
   void run(const Collective& collective, const SumProgram& program) override;
   std::unique_ptr<Message> start_send(int peer, std::span<const std::byte> data) override;
   std::unique_ptr<Message> start_receive(int peer, std::span<std::byte> data) override;
@@ -33,7 +38,7 @@ class HostsTransport : public Transport {
 
  private:
   struct Routed;
-  Transport& memory() { return local_ ? static_cast<Transport&>(*local_) : *between_; }
+  Transport& memory() const { return local_ ? static_cast<Transport&>(*local_) : *between_; }
   bool is_neighbour(int peer) const;
   template <typename Start>
   std::unique_ptr<Message> route(int peer, const Start& start);
