@@ -4,8 +4,9 @@ Ours beside PyTorch's DistributedDataParallel with Gloo: samples per second, and
 its speed alone. Turns are interleaved.
 
 Why is efficiency below 1? Our part is taken apart with figures of its own. N copies of the training step that share
-nothing but the machine lose what memory, caches and clocks cost; the job itself says which share of a step waited for
-others (exposed_comm). Both together should give the efficiency that was observed. The copies in turn are put beside what
+nothing but the machine lose what memory, caches and clocks cost, less all but 1/N of the update, which workers of a host
+share out; the job itself says which share of a step waited for others (exposed_comm). Both together should give the
+efficiency that was observed. The copies in turn are put beside what
 the bare machine loses with N busy cores: bandwidth (a triad), which the element-wise part of a step should follow, and
 multiply-adds on registers, which the matrix products should. All of it is in the facts of the result.
 """
@@ -84,8 +85,9 @@ def copies(batch, count, steps):
     with concurrent.futures.ThreadPoolExecutor(count) as pool:
         runs = [pool.submit(run_json, command) for _ in range(count)]
         figures = [run.result() for run in runs]
-    step, gemm = (statistics.mean(one[key] for one in figures) for key in ("step_ms", "gemm_floor_ms"))
-    return {"copies": count, "step_ms": step, "gemm_ms": gemm, "rest_ms": step - gemm}
+    whole, gemm, update = (statistics.mean(one[k] for one in figures) for k in ("step_ms", "gemm_floor_ms", "update_ms"))
+    step = whole - update * (1 - 1 / count)
+    return {"copies": count, "step_ms": step, "gemm_ms": gemm, "update_ms": update / count, "rest_ms": step - gemm}
 
 
 def machine_limits(counts):
@@ -115,7 +117,8 @@ def loss_of(bench, scaling, counts, together, limits):
             "memory": limit["triad_gb_s"] / one["triad_gb_s"] / n,
             "arithmetic": limit["fma_gflop_s"] / one["fma_gflop_s"] / n,
         }
-        machine = alone["step_ms"] / (alone["gemm_ms"] / share["arithmetic"] + alone["rest_ms"] / share["memory"])
+        moved = alone["rest_ms"] - alone["update_ms"] * (1 - 1 / n)
+        machine = alone["step_ms"] / (alone["gemm_ms"] / share["arithmetic"] + moved / share["memory"])
         rows.append(
             {
                 "workers": n,

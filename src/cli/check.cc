@@ -49,7 +49,8 @@ void run(const CheckOptions& options) {
   for (const std::string& note : parts.spec.notes) std::cout << "# " << note << "\n";
   std::cout << to_yaml(parts.spec);
   print_arithmetic(parts);
-  const JobPlan plan = plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, *backend);
+  const JobPlan plan =
+      plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, *backend, expected_host(parts.spec));
   print_memory(plan);
   require_fit(parts.spec, parts.resolved, plan, parts.inputs, *backend);
 }

@@ -4,6 +4,7 @@
 
 #include <latch>
 
+#include "base/does_not_fit.h"
 #include "base/number_text.h"
 #include "comm/ranks_testing.h"
 #include "comm/tree_testing.h"
@@ -312,6 +313,25 @@ TEST(Group, MemoryThatIsNotThereIsRefused) {
       },
       options);
   testing::expect_no_errors(errors);
+}
+
+TEST(Group, MemoryOfAHostIsOneForAllItsRanks) {
+  on_threads(LeafSplit::one_each(3), [](Group& group) {
+    const HostBuffer buffer = group.allocate_for_host(3 * sizeof(int));
+    EXPECT_EQ(group.host().index, group.rank());
+    EXPECT_EQ(group.host().count, 3);
+    int* const numbers = reinterpret_cast<int*>(buffer.data());
+    numbers[group.rank()] = group.rank() + 1;
+    group.host_barrier();
+    EXPECT_EQ(std::vector<int>(numbers, numbers + 3), std::vector<int>({1, 2, 3}));
+  });
+}
+
+TEST(Group, MemoryOfAHostThatIsNotThereIsRefusedByAllRanks) {
+  on_threads(LeafSplit::one_each(3), [](Group& group) {
+    EXPECT_THROW(group.allocate_for_host(int64_t{1} << 40), DoesNotFit);
+    group.barrier();
+  });
 }
 
 TEST(Group, ReleasedMemoryIsUsedAgain) {

@@ -62,24 +62,31 @@ std::vector<Change> numeric_changes(const JobSpec& spec, int64_t leaves) {
   return changes;
 }
 
-int64_t planned_bytes(const JobSpec& spec, const InputSizes& inputs, Backend& backend) {
+int64_t planned_bytes(const JobSpec& spec, const InputSizes& inputs, Backend& backend,
+                      const std::optional<HostPlace>& host) {
   const Model model = build_job_model(spec, inputs);
   const ResolvedJob job = resolve(spec, {.parameters = parameter_count(model), .train_samples = {}});
-  return plan_job(spec, job, model, inputs, backend).bytes();
+  return plan_job(spec, job, model, inputs, backend, host).bytes();
 }
 
 // Tries changes one by one and keeps a line for each that takes less.
 class Search {
  public:
-  Search(const JobSpec& spec, int64_t planned, int64_t limit, const InputSizes& inputs, Backend& backend)
-      : spec_(spec), planned_(planned), limit_(limit), inputs_(inputs), backend_(backend), all_(spec) {}
+  Search(const JobSpec& spec, const JobPlan& plan, int64_t limit, const InputSizes& inputs, Backend& backend)
+      : spec_(spec),
+        planned_(plan.bytes()),
+        host_(plan.host),
+        limit_(limit),
+        inputs_(inputs),
+        backend_(backend),
+        all_(spec) {}
 
   // A change with which the job does not hold together is left out.
   void attempt(const Change& change) {
     JobSpec changed = spec_;
     change.apply(changed);
     try {
-      const int64_t bytes = planned_bytes(changed, inputs_, backend_);
+      const int64_t bytes = planned_bytes(changed, inputs_, backend_, host_);
       if (bytes >= planned_) return;
       lines_ += fmt::format("  --set {:<44}{:>12}   {}{}\n", change.set, size_text(bytes), change.price,
                             bytes > limit_ ? "; not enough alone" : "");
@@ -104,7 +111,7 @@ class Search {
     if (lines_.empty()) return "nothing that the job file sets takes less; use a smaller model\n";
     std::string text = "what takes less:\n" + lines_;
     if (fits_) return text;
-    const int64_t together = planned_bytes(all_, inputs_, backend_);
+    const int64_t together = planned_bytes(all_, inputs_, backend_, host_);
     return text + fmt::format("  {:<50}{:>12}{}\n", "all of these together", size_text(together),
                               together > limit_ ? "   still too much: use a smaller model" : "");
   }
@@ -117,14 +124,16 @@ class Search {
   }
   bool fits(const JobSpec& changed) const {
     try {
-      return planned_bytes(changed, inputs_, backend_) <= limit_;
+      return planned_bytes(changed, inputs_, backend_, host_) <= limit_;
     } catch (const UserError&) {
       return false;
     }
   }
 
   const JobSpec& spec_;
-  int64_t planned_, limit_;
+  int64_t planned_;
+  std::optional<HostPlace> host_;
+  int64_t limit_;
   const InputSizes& inputs_;
   Backend& backend_;
   JobSpec all_;
@@ -140,7 +149,7 @@ void require_fit(const JobSpec& spec, const ResolvedJob& job, const JobPlan& pla
   const int64_t limit =
       spec.strategy.memory ? *spec.strategy.memory : available_memory_bytes() / job_workers(spec);
   if (plan.bytes() <= limit || limit == 0) return;
-  Search search(spec, plan.bytes(), limit, inputs, backend);
+  Search search(spec, plan, limit, inputs, backend);
   for (const Change& change : recompute_changes(spec)) search.attempt(change);
   search.try_microbatches(job.leaves);
   for (const Change& change : numeric_changes(spec, job.leaves)) search.attempt(change);

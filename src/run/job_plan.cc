@@ -6,13 +6,11 @@
 namespace lockstep {
 
 JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model, const InputSizes& inputs,
-                 Backend& backend) {
-  return plan_job(spec, job_train_options(spec, job), model, inputs, backend);
-}
-
-JobPlan plan_job(const JobSpec& spec, const TrainOptions& options, const Model& model,
-                 const InputSizes& inputs, Backend& backend) {
+                 Backend& backend, std::optional<HostPlace> host) {
+  TrainOptions options = job_train_options(spec, job);
+  options.host = host;
   JobPlan plan;
+  plan.host = host;
   plan.train = plan_training(model, backend, options);
   plan.memory = train_memory(plan.train, options);
   if (spec.data.hold_out > 0 || spec.data.eval.format) {
@@ -20,6 +18,12 @@ JobPlan plan_job(const JobSpec& spec, const TrainOptions& options, const Model& 
     plan.evaluation = evaluation_bytes(plan_evaluation(evaluation, backend, options.passes));
   }
   return plan;
+}
+
+std::optional<HostPlace> expected_host(const JobSpec& spec) {
+  const int64_t workers = spec.strategy.workers.value_or(1);
+  if (workers == 1 || spec.strategy.transport == WorkerTransport::kUcx) return std::nullopt;
+  return HostPlace{0, static_cast<int>(workers)};
 }
 
 }  // namespace lockstep

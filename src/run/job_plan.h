@@ -10,16 +10,17 @@ struct JobPlan {
   TrainPlans train;
   TrainMemory memory;
   int64_t evaluation = 0;  // bytes; 0 where the job evaluates nothing
+  std::optional<HostPlace> host;
 
   int64_t bytes() const { return memory.bytes() + evaluation; }
   std::string table() const { return memory_table(train, memory, evaluation); }
 };
 
-// Throws UserError.
-// `options`: how it trains, where that is not what the job alone says.
+// `host`: where the workers of a host hold the state together, the place of this one. Throws UserError.
 JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model, const InputSizes& inputs,
-                 Backend& backend);
-JobPlan plan_job(const JobSpec& spec, const TrainOptions& options, const Model& model,
-                 const InputSizes& inputs, Backend& backend);
+                 Backend& backend, std::optional<HostPlace> host = {});
+// The place to plan with before any worker is there: all are on this machine, unless the job has pools of
+// machines.
+std::optional<HostPlace> expected_host(const JobSpec& spec);
 
 }  // namespace lockstep

@@ -62,10 +62,11 @@ const std::string& checkpoint_folder(const JobSpec& spec) {
   return spec.checkpoint.dir.empty() ? spec.output : spec.checkpoint.dir;
 }
 
-TrainPlans fitting_plans(const JobParts& parts, const TrainOptions& options, Backend& backend) {
-  JobPlan plan = plan_job(parts.spec, options, parts.model, parts.inputs, backend);
+TrainStep fitting_step(const JobParts& parts, Backend& backend, Group* group) {
+  const TrainOptions options = options_in(group, backend, parts.options);
+  JobPlan plan = plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, backend, options.host);
   require_fit(parts.spec, parts.resolved, plan, parts.inputs, backend);
-  return std::move(plan.train);
+  return {std::move(plan.train), parts.model, backend, options, group};
 }
 
 std::unique_ptr<Group> join_group(const JobParts& parts, const RunOptions& options) {
@@ -83,8 +84,7 @@ TrainRun::TrainRun(JobSpec spec, RunOptions options)
       parts_(build_parts(std::move(spec), *backend_, options_.leads)),
       group_(join_group(parts_, options_)),
       workers_(group_.get()),
-      train_(fitting_plans(parts_, options_in(group_.get(), *backend_, parts_.options), *backend_),
-             parts_.model, *backend_, options_in(group_.get(), *backend_, parts_.options), group_.get()),
+      train_(fitting_step(parts_, *backend_, group_.get())),
       reading_(parts_.spec),
       feeder_(*parts_.data.train, job_order(parts_), train_, parts_.steps(), reading_.train()),
       held_out_(parts_, *backend_, reading_.eval(), options_.leads),

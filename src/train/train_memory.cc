@@ -55,8 +55,8 @@ std::string row(std::string_view name, int64_t bytes, std::string_view note = ""
 
 TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options) {
   TrainMemory memory;
-  const int holders = options.share().holders();
-  const int64_t flat = plans.layout.numel() * kFloat / holders;
+  memory.holders = options.share().holders();
+  const int64_t flat = plans.layout.numel() * kFloat / memory.holders;
   int64_t tables = 0;
   int64_t rows = 0;
   for (const RowTable& table : plans.tables) {
@@ -66,7 +66,7 @@ TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options) {
   memory.parameters = flat + tables + plans.layout.statistics_numel() * kFloat;
   if (options.ema > 0) memory.averages = flat + tables;
   for (const StateBuffer& buffer : optimizer_state(plans.layout, options.optimizer))
-    memory.state += buffer.numel * kFloat / holders;
+    memory.state += buffer.numel * kFloat / memory.holders;
   memory.state += 2 * tables + rows * kId;  // moments, and the step that each row has reached
   memory.gradients = gradient_bytes(plans, options);
   memory.inputs = input_bytes(plans);
@@ -85,7 +85,10 @@ std::string memory_table(const TrainPlans& plans, const TrainMemory& memory, int
   const auto& fullest = plans.backward->memory.at_peak;
   const auto at_peak = [&](MemoryCategory category) { return mib(fullest[static_cast<size_t>(category)]); };
   std::string out = "memory of a worker (MiB)\n";
-  out += row("parameters", memory.parameters);
+  out += row("parameters", memory.parameters,
+             memory.holders > 1
+                 ? fmt::format("and optimizer state: held once for the {} workers of a host", memory.holders)
+                 : "");
   if (memory.averages > 0) out += row("moving averages", memory.averages);
   out += row("optimizer state", memory.state);
   out += row("gradients", memory.gradients);

@@ -43,6 +43,22 @@ TEST(TrainMemory, WorkersThatShareTheLeavesHoldFewerSums) {
   EXPECT_EQ(alone, 3 * train_memory(plan_training(model, *backend, options), options).gradients);
 }
 
+TEST(TrainMemory, WorkersOfAHostHoldTheStateOnce) {
+  const auto backend = make_null_backend();
+  const Model model = build_gpt({.layers = 2, .dim = 32, .heads = 2, .vocab = 61, .batch = 2, .seq = 9});
+  TrainOptions options;
+  options.microbatches = options.leaves = options.workers = 4;
+  const auto planned = [&] { return train_memory(plan_training(model, *backend, options), options); };
+  const TrainMemory apart = planned();
+  options.host = HostPlace{1, 4};
+  const TrainMemory together = planned();
+  EXPECT_EQ(apart.parameters, 4 * together.parameters);
+  EXPECT_EQ(apart.state, 4 * together.state);
+  EXPECT_EQ(apart.gradients, together.gradients);
+  options.optimizer.name = "lamb";  // whose update of an element depends on others
+  EXPECT_EQ(planned().parameters, apart.parameters);
+}
+
 TEST(TrainMemory, RowListsOfManyMicrobatchesAreBounded) {
   const Model model = build_tabular({2, 400, 8, 3, {9}, {7}, 6});
   for (const int64_t microbatches : {1, 8}) {

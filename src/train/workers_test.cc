@@ -1,6 +1,9 @@
 // Several workers give the bits of one.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
+
 #include "comm/ranks_testing.h"
 #include "model/encoder.h"
 #include "model/gpt.h"
@@ -31,7 +34,9 @@ Outcome run(const Model& model, TrainOptions options, Group* group) {
   for (int64_t step = 1; step <= 4; ++step)
     result =
         train.run(1e-2, [&](int64_t m) { set_synthetic_inputs(train, model, 11, step * kMicrobatches + m); });
-  return {train.weights_sha256(), result.loss, result.grad_norm};
+  return {train.weights_sha256() + sha256_of(*backend, train.state().optimizer()) +
+              sha256_of(*backend, train.state().averages()),
+          result.loss, result.grad_norm};
 }
 
 std::vector<Outcome> run_all(const Model& model, const TrainOptions& options, const LeafSplit& split) {
@@ -84,6 +89,33 @@ TEST(Workers, TablesAreTheSame) {
 
 TEST(Workers, RunningStatisticsAreTheSame) {
   expect_equal_bits(build_resnet({18, 4, 32, 5, 2}), with_leaves(4));
+}
+
+// Elements of parameters, state and averages are updated by different workers, or all by everyone.
+TEST(Workers, EveryOptimizerIsTheSame) {
+  for (const char* name : {"sgd", "adam", "adamw", "lion", "lamb", "adafactor"}) {
+    SCOPED_TRACE(name);
+    TrainOptions options = with_leaves(4);
+    options.optimizer.name = name;
+    options.ema = 0.9;
+    expect_equal_bits(build_gpt({1, 24, 2, 31, 2, 9, 0.0}), options);
+  }
+}
+
+TEST(Workers, OfAHostHoldTheStateOnce) {
+  const Model model = build_gpt({1, 24, 2, 31, 2, 9, 0.0});
+  std::array<std::atomic<float*>, 3> weights;
+  testing::on_threads(LeafSplit::search(4, 3), [&](Group& group) {
+    const auto backend = make_cpu_backend(1);
+    TrainOptions options = with_leaves(4);
+    options.microbatches = 4;
+    options.workers = 3;
+    TrainStep train(model, *backend, options, &group);
+    weights[static_cast<size_t>(group.rank())] = static_cast<float*>(train.params()[0].data);
+    group.barrier();
+  });
+  EXPECT_EQ(weights[0], weights[1]);
+  EXPECT_EQ(weights[0], weights[2]);
 }
 
 // Workers of equal shares whose leaves are single microbatches add in the same order as the tree.

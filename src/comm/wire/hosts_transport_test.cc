@@ -34,6 +34,19 @@ TEST(HostMap, RanksOfAHostMustBeNeighbours) {
   }
 }
 
+TEST(HostsTransport, EachHostHasMemoryOfItsOwn) {
+  run_hosts({2, 1}, LeafSplit::one_each(3), [](Group& group) {
+    const HostBuffer buffer = group.allocate_for_host(2 * sizeof(int));
+    int* const numbers = reinterpret_cast<int*>(buffer.data());
+    const HostPlace place = group.host();
+    EXPECT_EQ(place.count, group.rank() < 2 ? 2 : 1);
+    numbers[place.index] = group.rank() + 1;
+    group.host_barrier();
+    EXPECT_EQ(std::vector<int>(numbers, numbers + 2),
+              group.rank() < 2 ? std::vector<int>({1, 2}) : std::vector<int>({3, 0}));
+  });
+}
+
 TEST(HostsTransport, DifferentCallsOfNeighboursAreFoundOut) {
   for (const int64_t count : {100, 100000})
     run_hosts({2, 2}, LeafSplit::one_each(4), [&](Group& group) {
