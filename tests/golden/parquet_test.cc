@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "data/format/parquet_format.h"
 #include "data/format/test_blocks.h"
+#include "data/format/test_rows.h"
 
 namespace lockstep {
 namespace {
@@ -76,6 +77,43 @@ TEST_P(ParquetGolden, AnyRangeEqualsTheWholeWithAndWithoutPagesInMemory) {
   }
 }
 
+TEST_P(ParquetGolden, RowsAreThoseOfTheColumnsWithAndWithoutPagesInMemory) {
+  const std::vector<uint32_t> some{0, 3, 16, 17, 18, 140}, last{199};
+  for (const char* cache : {"0", "256"}) {
+    const ShardSet set = set_of(golden(GetParam()), {{}, {{"page_cache", cache}}});
+    const HashedRows encoding(set.fields());
+    for (const auto& [first, count] : std::vector<std::pair<int64_t, int64_t>>{
+             {0, 1}, {299, 1}, {127, 2}, {17, 200}, {128, 128}, {19, 22}, {17, 200}, {0, 300}})
+      EXPECT_EQ(rows_are_those_of_columns(set, encoding, first, count), true)
+          << cache << " " << first << " " << count;
+    for (const auto& only : {some, last, some})
+      EXPECT_EQ(rows_are_those_of_columns(set, encoding, 90, 200, only), true) << cache;
+  }
+}
+
+TEST_P(ParquetGolden, RowsOfSelectedRecordsAreThoseOfTheColumns) {
+  std::vector<uint64_t> kept(5);
+  for (size_t r = 0; r < 300; ++r)
+    if ((r < 100 || r >= 190) && (r % 5 < 2 || (r > 40 && r < 60) || r > 270))
+      kept[r / 64] |= uint64_t{1} << r % 64;
+  const ShardSet all = set_of(golden(GetParam()));
+  const ShardSet set = all.select(std::make_shared<const RecordSet>(kept, 300), "some");
+  const HashedRows encoding(set.fields());
+  const std::vector<uint32_t> some{1, 30, 31, 77};
+  EXPECT_EQ(rows_are_those_of_columns(set, encoding, 0, set.records()), true);
+  EXPECT_EQ(rows_are_those_of_columns(set, encoding, 7, 90, some), true);
+}
+
+// What a row may not have is said by whoever looks at values one by one.
+TEST_P(ParquetGolden, RowsWithAValueThatCannotBeEncodedAreNotGiven) {
+  const ShardSet set = set_of(golden(GetParam()));
+  std::vector<std::byte> rows(300 * 64);
+  StageCounters counters;
+  EXPECT_FALSE(set.load_rows(HashedRows(set.fields(), "-99"), 0, 300, {}, rows.data(), counters));
+  EXPECT_FALSE(set.load_rows(HashedRows(set.fields(), "missing"), 0, 300, {}, rows.data(), counters));
+  EXPECT_TRUE(set.load_rows(HashedRows(set.fields(), "-98"), 0, 300, {}, rows.data(), counters));
+}
+
 TEST_P(ParquetGolden, ATruncatedFileIsRefused) {
   const std::string bytes = golden(GetParam());
   for (size_t length = 0; length < bytes.size(); length += 97)
@@ -90,7 +128,11 @@ TEST_P(ParquetGolden, DamageIsAnErrorThatNamesTheFile) {
     damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
     const std::string message = message_of([&] {
       const ShardSet set = set_of(damaged);
-      printed(set, 0, std::min<int64_t>(set.manifest().records(), 300));
+      const int64_t count = std::min<int64_t>(set.manifest().records(), 300);
+      std::vector<std::byte> rows(300 * 64);
+      StageCounters counters;
+      set.load_rows(HashedRows(set.fields()), 0, count, {}, rows.data(), counters);
+      printed(set, 0, count);
     });
     EXPECT_TRUE(message == "no error" || holds(message, "t.parquet")) << at << ": " << message;
   }

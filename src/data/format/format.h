@@ -18,6 +18,7 @@
 #include "data/format/column_block.h"
 #include "data/format/column_bounds.h"
 #include "data/format/compact_rows.h"
+#include "data/format/row_encoding.h"
 #include "data/format/shard_index.h"
 
 namespace lockstep {
@@ -61,6 +62,17 @@ class ShardDecoder {
   // Where the compact row of a record lies in the shard as it is, unchecked (CompactRows::holds); no bytes:
   // it has to be decoded.
   virtual GranuleSpan compact_span(int64_t /*record*/) const { return {}; }
+  // Whether decode_rows() may give rows.
+  virtual bool encodes_rows() const { return false; }
+  // Records [first, first + count) as rows, those that `only` names, counted from `first` on and ascending,
+  // or all where it is empty. What it needs it reads through `fetch`. False: not in this way; nothing of
+  // `rows` holds then.
+  using Fetch = std::function<void(int64_t offset, std::span<char> out)>;
+  virtual bool decode_rows(const RowEncoding& /*encoding*/, int64_t /*first*/, int64_t /*count*/,
+                           std::span<const uint32_t> /*only*/, const Fetch& /*fetch*/,
+                           std::byte* /*rows*/) const {
+    return false;
+  }
   // How many records are unpacked at once, whichever of them are wanted (the rows of a page); 0: only those.
   virtual int64_t unpacked_together() const { return 0; }
   // What is known of a column of blocks in all records of a granule, without reading it; nothing by default.

@@ -91,6 +91,8 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
   }
   for (const Column& column : options_.columns) index_of(fields, column.name);
   if (transforms_.empty() && same_columns(fields, options_.columns)) compact_ = shards_->compact_rows();
+  if (transforms_.size() == 1 && !options_.weights && shards_->encodes_rows())
+    encoding_ = transforms_[0]->row_encoding();
   if (varies_) text += fmt::format("seed {}\n", options_.seed);
   fingerprint_ = sha256(text);
 
@@ -99,7 +101,7 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
   // Beside the rows: the fetched bytes, and columns of which none takes more than a view per value.
   const int64_t fetched = shards_->bytes_of(block_);
   const auto views = static_cast<int64_t>(most_fields * sizeof(std::string_view));
-  const int64_t decoded = block_ * views;
+  const int64_t decoded = encoding_ != nullptr ? rows : block_ * views;
   record_bytes_ = layout_.row_bytes() + views;
   const int64_t loading = rows + fetched + decoded;
   if (loading > options_.budget)
@@ -134,6 +136,12 @@ RowBlock FileSource::rows_of(int64_t epoch, int64_t first, int64_t count,
     auto rows = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(count * bytes));
     shards_->load_compact(first, count, rows.get(), scratch, counters_);
     return {bytes, count, std::move(rows), only};
+  }
+  if (encoding_ != nullptr) {
+    const auto held = only.empty() ? count : static_cast<int64_t>(only.size());
+    auto rows = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(held * layout_.row_bytes()));
+    if (shards_->load_rows(*encoding_, first, count, only, rows.get(), counters_))
+      return RowBlock::of_rows(layout_.row_bytes(), count, std::move(rows), only);
   }
   ColumnBlock& columns =
       transformed(*shards_, transforms_, {options_.seed, epoch, first}, count, scratch, counters_);

@@ -74,7 +74,8 @@ class FileSource : public Source {
   std::vector<std::shared_ptr<const Transform>> transforms_;
   FileSourceOptions options_;
   RowLayout layout_;
-  const CompactRows* compact_ = nullptr;  // how blocks are kept; null: in rows of the layout
+  const CompactRows* compact_ = nullptr;   // how blocks are kept; null: in rows of the layout
+  const RowEncoding* encoding_ = nullptr;  // where rows are decoded as such; null: by columns
   int64_t block_;
   int64_t blocks_;  // of all records
   bool varies_;

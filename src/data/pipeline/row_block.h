@@ -41,6 +41,16 @@ class RowBlock {
   RowBlock(int64_t row_bytes, int64_t records, std::unique_ptr<std::byte[]> rows,
            std::span<const uint32_t> only = {});
 
+  // Rows of a block's records: those in `held`, in their order, or all `records` where it is empty.
+  static RowBlock of_rows(int64_t row_bytes, int64_t records, std::unique_ptr<std::byte[]> rows,
+                          std::span<const uint32_t> held) {
+    RowBlock block(row_bytes, records, std::move(rows));
+    if (held.empty()) return block;
+    block.only_.assign(held.begin(), held.end());
+    block.records_ = static_cast<int64_t>(held.size());
+    return block;
+  }
+
   int64_t records() const { return records_; }  // that it holds
   int64_t bytes() const {
     return static_cast<int64_t>(sizeof(RowBlock) + only_.size() * sizeof(uint32_t)) + records_ * row_bytes_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <chrono>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -202,6 +203,55 @@ void ShardSet::load_compact(int64_t first, int64_t count, std::byte* rows, Block
                 decoder.decode_compact(texts, from, records, rows);
                 rows += records * row_bytes;
               });
+}
+
+bool ShardSet::load_rows(const RowEncoding& encoding, int64_t first, int64_t count,
+                         std::span<const uint32_t> only, std::byte* rows, StageCounters& counters) const {
+  const auto row_bytes = static_cast<int64_t>(encoding.place_columns().size() * kPlaceBytes);
+  int64_t fetched = 0, fetching = 0, decoded = 0;
+  bool all = true;
+  std::vector<uint32_t> named;
+  const auto start = std::chrono::steady_clock::now();
+  const auto since = [](std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin)
+        .count();
+  };
+  // Records [from, from + records) of a shard, of which the named ones are wanted.
+  const auto load_part = [&](size_t shard, int64_t from, int64_t records) {
+    const ShardDecoder::Fetch fetch = [&](int64_t offset, std::span<char> out) {
+      const auto begin = std::chrono::steady_clock::now();
+      opened_->bytes[shard]->read(offset, out);
+      fetching += since(begin);
+      fetched += static_cast<int64_t>(out.size());
+    };
+    all = all && decoder(shard).decode_rows(encoding, from, records, named, fetch, rows);
+    const int64_t made = named.empty() ? records : static_cast<int64_t>(named.size());
+    rows += made * row_bytes;
+    decoded += made;
+  };
+  std::vector<uint8_t> marks;
+  size_t next = 0, mark = 0;
+  int64_t record = 0;  // of those that are asked for
+  for (const Range& range : ranges_of(first, count, &marks))
+    for_each_shard(range, [&](size_t shard, int64_t from, int64_t records) {
+      named.clear();
+      bool each = true;
+      for (int64_t r = 0; r < records; ++r) {
+        const bool used = marks.empty() || marks[mark++] != 0;
+        const bool wanted = used && (only.empty() || (next < only.size() && only[next] == record));
+        if (used) ++record;
+        if (wanted && !only.empty()) ++next;
+        if (wanted) named.push_back(static_cast<uint32_t>(r));
+        each = each && wanted;
+      }
+      if (named.empty()) return;
+      if (each) named.clear();
+      load_part(shard, from, records);
+    });
+  counters.add(InputStage::kFetch, fetching);
+  counters.add(InputStage::kDecode, since(start) - fetching);
+  counters.count_block(fetched, decoded);
+  return all;
 }
 
 void ShardSet::load(int64_t first, int64_t count, BlockScratch& scratch, StageCounters& counters) const {

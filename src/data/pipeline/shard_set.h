@@ -78,6 +78,12 @@ class ShardSet {
   const CompactRows* compact_rows() const { return only_ ? nullptr : format().compact_rows(); }
   void load_compact(int64_t first, int64_t count, std::byte* rows, BlockScratch& scratch,
                     StageCounters& counters) const;
+  // Whether records may be loaded as rows.
+  bool encodes_rows() const { return opened_->decoders[0]->encodes_rows(); }
+  // As rows, those that `only` names, counted from `first` on and ascending, or all where it is empty. False:
+  // they have to be loaded as columns.
+  bool load_rows(const RowEncoding& encoding, int64_t first, int64_t count, std::span<const uint32_t> only,
+                 std::byte* rows, StageCounters& counters) const;
   // Says that they will soon be loaded.
   void expect(int64_t first, int64_t count) const;
   std::string describe(int64_t record) const;

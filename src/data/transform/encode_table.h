@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-class EncodeTable : public Transform {
+class EncodeTable : public Transform, private RowEncoding {
  public:
   // `encoding` has the roles of the columns, and constants where it is not to be fitted.
   EncodeTable(EncodingOptions options, TableEncoding encoding)
@@ -23,6 +23,7 @@ class EncodeTable : public Transform {
   std::vector<BlockField> fit_reads() const override;  // the numeric ones
   std::vector<BlockField> output(const std::vector<BlockField>& input) const override;
   void apply(const BlockPlace& place, ColumnBlock& block) const override;
+  const RowEncoding* row_encoding() const override { return encoding_.ids.empty() ? this : nullptr; }
   std::unique_ptr<TransformFit> begin_fit() const override;
   void finish_fit(const TransformFit& fit) override;
   std::string fitted() const override { return to_text(encoding_); }
@@ -34,6 +35,8 @@ class EncodeTable : public Transform {
 
  private:
   std::vector<BlockField> made_fields() const;
+  std::vector<std::string> place_columns() const override;
+  bool encode(size_t place, const BlockColumn& values, std::span<std::byte> out) const override;
 
   EncodingOptions options_;
   TableEncoding encoding_;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "data/format/column_block.h"
+#include "data/format/row_encoding.h"
 
 namespace lockstep {
 
@@ -71,6 +72,8 @@ class Transform {
   // The columns it makes of these. Throws UserError for a column that is not there or of the wrong type.
   virtual std::vector<BlockField> output(const std::vector<BlockField>& input) const = 0;
   virtual void apply(const BlockPlace& place, ColumnBlock& block) const = 0;
+  // The same for values one by one, where all that it makes is made of single ones; null: it is not.
+  virtual const RowEncoding* row_encoding() const { return nullptr; }
 
   // Null: there is nothing to fit.
   virtual std::unique_ptr<TransformFit> begin_fit() const { return nullptr; }

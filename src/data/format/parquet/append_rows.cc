@@ -13,7 +13,7 @@ void append_unpacked(const Piece& piece, size_t first, size_t count, std::vector
   std::array<uint32_t, 2048> picks;
   for (size_t done = 0; done < count; done += picks.size()) {
     const size_t here = std::min(picks.size(), count - done);
-    piece.packed_picks->copy(first + done, here, picks.data());
+    piece.packed_picks->copy(piece.packed, first + done, here, picks.data());
     append_picked(*piece.dictionary, std::span(picks).first(here), out);
   }
 }

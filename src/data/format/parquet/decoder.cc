@@ -4,36 +4,14 @@
 #include <atomic>
 
 #include "base/error.h"
+#include "data/format/parquet/row_decoder.h"
+#include "data/format/parquet/row_places.h"
 #include "data/format/parquet/thrift.h"
 
 namespace lockstep::parquet {
 namespace {
 
 constexpr int64_t kDictionary = -1;
-
-// Consecutive records that are also consecutive rows of the file.
-struct Run {
-  int64_t record = 0;
-  int64_t row = 0;
-};
-
-// The rows of the file less those that are left out.
-std::vector<Run> runs_of(const std::vector<RowRange>& bad) {
-  std::vector<Run> runs{{0, 0}};
-  int64_t left_out = 0;
-  for (const RowRange& range : bad) {
-    left_out += range.count;
-    runs.push_back({range.first + range.count - left_out, range.first + range.count});
-  }
-  return runs;
-}
-
-// Some rows of one row group.
-struct Part {
-  size_t group = 0;
-  int64_t first = 0;  // in the group
-  int64_t count = 0;
-};
 
 // A page among the bytes that are fetched.
 struct FetchedPage {
@@ -73,10 +51,8 @@ class ParquetDecoder : public ShardDecoder {
       : ShardDecoder(file, index),
         layout_(std::move(layout)),
         cache_(std::move(cache)),
-        runs_(runs_of(layout_.pages.bad)) {
-    for (const RowGroup& group : layout_.metadata.groups)
-      group_rows_.push_back(group_rows_.back() + group.rows);
-  }
+        places_(layout_.metadata.groups, layout_.pages.bad),
+        rows_(file, id_, layout_, *cache_) {}
 
   std::vector<GranuleSpan> spans(int64_t first, int64_t count) const override {
     last_plan = plan(first, count);
@@ -104,7 +80,7 @@ class ParquetDecoder : public ShardDecoder {
     for (BlockColumn& column : block.columns)
       std::visit([&](auto& values) { values.reserve(values.size() + static_cast<size_t>(count)); },
                  column.values);
-    for_each_part(first, count, [&](const Part& part) {
+    places_.for_each_part(first, count, [&](const Part& part) {
       for (size_t column = 0; column < layout_.wanted.size(); ++column)
         append_part(part, column, plan, block);
     });
@@ -112,6 +88,27 @@ class ParquetDecoder : public ShardDecoder {
     if (has_text(block))
       for (PieceUse& use : plan.uses) block.keep.push_back(std::move(use.piece));
     block.records += count;
+  }
+
+  bool encodes_rows() const override { return true; }
+
+  bool decode_rows(const RowEncoding& encoding, int64_t first, int64_t count, std::span<const uint32_t> only,
+                   const Fetch& fetch, std::byte* rows) const override {
+    bool all = true;
+    size_t next = 0;  // of those that are named
+    int64_t before = 0;
+    std::vector<uint32_t> named;
+    places_.for_each_part(first, count, [&](const Part& part) {
+      named.clear();
+      for (; next < only.size() && only[next] < before + part.count; ++next)
+        named.push_back(only[next] - static_cast<uint32_t>(before));
+      before += part.count;
+      const size_t wanted = only.empty() ? static_cast<size_t>(part.count) : named.size();
+      if (!all || wanted == 0) return;
+      all = rows_.decode(encoding, part, only.empty() ? nullptr : named.data(), wanted, fetch, rows);
+      rows += wanted * encoding.place_columns().size() * kPlaceBytes;
+    });
+    return all;
   }
 
   // Of the column with the longest pages, about. Lists are unpacked by row groups, which may be of any
@@ -131,59 +128,14 @@ class ParquetDecoder : public ShardDecoder {
   }
 
   std::string describe(int64_t record) const override {
-    const int64_t row = row_of(record);
-    return fmt::format("{} record {} (row group {})", bytes().name(), row, group_of(row));
+    const int64_t row = places_.row_of(record);
+    return fmt::format("{} record {} (row group {})", bytes().name(), row, places_.group_of(row));
   }
 
  private:
   static bool has_text(const ColumnBlock& block) {
     return std::any_of(block.columns.begin(), block.columns.end(),
                        [](const BlockColumn& column) { return column.type() == ValueType::kBytes; });
-  }
-
-  size_t run_of(int64_t record) const {
-    const auto after = std::upper_bound(runs_.begin(), runs_.end(), record,
-                                        [](int64_t value, const Run& run) { return value < run.record; });
-    return static_cast<size_t>(after - runs_.begin()) - 1;
-  }
-  int64_t row_of(int64_t record) const {
-    const Run& run = runs_[run_of(record)];
-    return run.row + record - run.record;
-  }
-  size_t group_of(int64_t row) const {
-    return static_cast<size_t>(std::upper_bound(group_rows_.begin(), group_rows_.end(), row) -
-                               group_rows_.begin()) -
-           1;
-  }
-
-  template <typename Take>
-  void for_each_part(int64_t first, int64_t count, const Take& take) const {
-    for (const int64_t end = first + count; first < end;) {
-      const size_t run = run_of(first);
-      const int64_t run_end = run + 1 < runs_.size() ? std::min(end, runs_[run + 1].record) : end;
-      const int64_t row = row_of(first);
-      const size_t group = group_of(row);
-      LOCKSTEP_CHECK(group < layout_.metadata.groups.size(), "row {} of {}", row, bytes().name());
-      const int64_t here = std::min(run_end - first, group_rows_[group + 1] - row);
-      take(Part{group, row - group_rows_[group], here});
-      first += here;
-    }
-  }
-
-  // take(piece, first row in it, rows) for the pieces of a column that hold a part.
-  template <typename Take>
-  void for_each_piece(const Part& part, size_t leaf, const Take& take) const {
-    const std::vector<int64_t>& firsts = layout_.pages.groups[part.group][leaf].firsts;
-    int64_t row = part.first;
-    const int64_t end = part.first + part.count;
-    while (row < end) {
-      const auto piece = std::upper_bound(firsts.begin(), firsts.end(), row) - firsts.begin() - 1;
-      const auto at = static_cast<size_t>(piece);
-      LOCKSTEP_CHECK(at + 1 < firsts.size(), "row {} of a group of {}", row, firsts.back());
-      const int64_t here = std::min(end, firsts[at + 1]) - row;
-      take(static_cast<int64_t>(piece), row - firsts[at], here);
-      row += here;
-    }
   }
 
   PieceKey key_of(size_t group, size_t leaf, int64_t piece) const {
@@ -224,11 +176,12 @@ class ParquetDecoder : public ShardDecoder {
   // The pieces that hold rows of these, each once, with the rows that are wanted of it.
   std::vector<PieceUse> pages_for(int64_t first, int64_t count) const {
     std::vector<PieceUse> uses;
-    for_each_part(first, count, [&](const Part& part) {
+    places_.for_each_part(first, count, [&](const Part& part) {
       for (const size_t leaf : layout_.wanted)
-        for_each_piece(part, leaf, [&](int64_t piece, int64_t, int64_t rows) {
-          uses.push_back({key_of(part.group, leaf, piece), rows});
-        });
+        for_each_piece(layout_.pages.groups[part.group][leaf], part.first, part.count,
+                       [&](int64_t piece, int64_t, int64_t rows) {
+                         uses.push_back({key_of(part.group, leaf, piece), rows});
+                       });
     });
     std::sort(uses.begin(), uses.end(), [](const PieceUse& a, const PieceUse& b) { return a.key < b.key; });
     size_t kept = 0;
@@ -280,17 +233,19 @@ class ParquetDecoder : public ShardDecoder {
 
   void append_part(const Part& part, size_t column, const Plan& plan, ColumnBlock& block) const {
     const size_t leaf = layout_.wanted[column];
-    for_each_piece(part, leaf, [&](int64_t number, int64_t first, int64_t count) {
-      const Piece& piece = *plan.use(key_of(part.group, leaf, number)).piece;
-      const auto bad = std::lower_bound(piece.bad_rows.begin(), piece.bad_rows.end(), first);
-      if (bad != piece.bad_rows.end() && *bad < first + count)
-        throw UserError("{} record {}: column '{}' is not valid UTF-8 (page at byte {})", bytes().name(),
-                        group_rows_[part.group] +
-                            layout_.pages.groups[part.group][leaf].firsts[static_cast<size_t>(number)] + *bad,
-                        layout_.metadata.leaves[leaf].name,
-                        spans_of(key_of(part.group, leaf, number))[0].offset);
-      append_rows(piece, first, count, block.columns[column]);
-    });
+    for_each_piece(
+        layout_.pages.groups[part.group][leaf], part.first, part.count,
+        [&](int64_t number, int64_t first, int64_t count) {
+          const Piece& piece = *plan.use(key_of(part.group, leaf, number)).piece;
+          const auto bad = std::lower_bound(piece.bad_rows.begin(), piece.bad_rows.end(), first);
+          if (bad != piece.bad_rows.end() && *bad < first + count)
+            throw UserError(
+                "{} record {}: column '{}' is not valid UTF-8 (page at byte {})", bytes().name(),
+                places_.first_row(part.group) +
+                    layout_.pages.groups[part.group][leaf].firsts[static_cast<size_t>(number)] + *bad,
+                layout_.metadata.leaves[leaf].name, spans_of(key_of(part.group, leaf, number))[0].offset);
+          append_rows(piece, first, count, block.columns[column]);
+        });
   }
 
   static uint64_t next_id() {
@@ -301,8 +256,8 @@ class ParquetDecoder : public ShardDecoder {
   const uint64_t id_ = next_id();
   FileLayout layout_;
   std::shared_ptr<PieceCache> cache_;
-  std::vector<Run> runs_;
-  std::vector<int64_t> group_rows_{0};  // the first row of each group, and all rows
+  RowPlaces places_;
+  RowDecoder rows_;
 };
 
 }  // namespace
@@ -312,6 +267,14 @@ std::vector<PageSpan> spans_of(const FileLayout& layout, size_t group, size_t le
   if (piece == kDictionary) return {chunk.dictionary};
   if (layout.metadata.leaves[leaf].list()) return chunk.pages;
   return {chunk.pages[static_cast<size_t>(piece)]};
+}
+
+void raise_damage(const ByteSource& file, const FileLayout& layout, size_t group, size_t leaf, int64_t piece,
+                  const std::exception& damage) {
+  const std::vector<PageSpan> spans = spans_of(layout, group, leaf, piece);
+  throw UserError("{} at byte {}: column '{}' of row group {}: a page cannot be read: {}", file.name(),
+                  spans.empty() ? layout.metadata.groups[group].columns[leaf].offset : spans[0].offset,
+                  layout.metadata.leaves[leaf].name, group, damage.what());
 }
 
 Piece decode_piece(const ByteSource& file, const FileLayout& layout, size_t group, size_t leaf, int64_t piece,
@@ -331,10 +294,7 @@ Piece decode_piece(const ByteSource& file, const FileLayout& layout, size_t grou
                ? decode_list(pages, column, compression, std::move(dictionary), rows, layout.limits)
                : decode_page(pages[0], column, compression, std::move(dictionary), rows, layout.limits);
   } catch (const Damaged& damage) {
-    const std::vector<PageSpan> spans = spans_of(layout, group, leaf, piece);
-    throw UserError("{} at byte {}: column '{}' of row group {}: a page cannot be read: {}", file.name(),
-                    spans.empty() ? layout.metadata.groups[group].columns[leaf].offset : spans[0].offset,
-                    column.name, group, damage.what());
+    raise_damage(file, layout, group, leaf, piece, damage);
   }
 }
 

@@ -20,6 +20,9 @@ struct FileLayout {
 // One piece from the bytes of its pages. Throws UserError by file, byte, column and row group.
 Piece decode_piece(const ByteSource& file, const FileLayout& layout, size_t group, size_t leaf, int64_t piece,
                    const std::vector<std::string_view>& pages, std::shared_ptr<const Dictionary> dictionary);
+// As such a UserError.
+[[noreturn]] void raise_damage(const ByteSource& file, const FileLayout& layout, size_t group, size_t leaf,
+                               int64_t piece, const std::exception& damage);
 // The pages of a piece; -1 is the dictionary.
 std::vector<PageSpan> spans_of(const FileLayout& layout, size_t group, size_t leaf, int64_t piece);
 

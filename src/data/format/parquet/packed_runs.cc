@@ -54,35 +54,62 @@ void unpack_bits(const char* bytes, size_t first, size_t count, int bits, uint32
 PackedRuns::PackedRuns(std::string_view bytes, int bits, size_t count, size_t known)
     : bits_(bits), count_(count) {
   if (bits < 0 || bits > 32) throw Damaged(fmt::format("it has levels or indices of {} bits", bits));
+  if (bytes.size() >= kRepeated) throw Damaged("it has more than 4 GiB of indices; write smaller pages");
   if (bits == 0) {
-    add_run({nullptr, 0, 0}, count, known);
+    add_run(nullptr, {0, kRepeated, 0}, count, known);
     return;
   }
   RunReader reader(bytes, bits, count);
-  for (EncodedRun run; reader.next(run);)
-    add_run({run.packed, static_cast<uint32_t>(run.first), run.value}, run.count, known);
+  for (EncodedRun run; reader.next(run);) {
+    const uint32_t at = run.packed == nullptr ? kRepeated : static_cast<uint32_t>(run.packed - bytes.data());
+    add_run(run.packed, {static_cast<uint32_t>(run.first), at, run.value}, run.count, known);
+  }
+  runs_.shrink_to_fit();
 }
 
-void PackedRuns::add_run(const Run& run, size_t count, size_t known) {
+void PackedRuns::add_run(const char* bytes, const Run& run, size_t count, size_t known) {
   if (count == 0) return;
-  const uint32_t most = run.bytes == nullptr ? run.value : most_of(run.bytes, count, bits_);
+  const bool repeated = run.at == kRepeated;
+  const uint32_t most = repeated ? run.value : known == kUnchecked ? 0 : most_of(bytes, count, bits_);
   if (most >= known) throw Damaged(fmt::format("it refers to entry {} of a dictionary of {}", most, known));
   runs_.push_back(run);
 }
 
-void PackedRuns::copy(size_t first, size_t count, uint32_t* out) const {
-  auto run = std::upper_bound(runs_.begin(), runs_.end(), first,
-                              [](size_t place, const Run& other) { return place < other.first; }) -
-             1;
-  for (const size_t end = first + count; first < end; ++run) {
-    const size_t here = std::min(end, run + 1 == runs_.end() ? count_ : size_t{(run + 1)->first}) - first;
-    if (run->bytes == nullptr)
+std::vector<PackedRuns::Run>::const_iterator PackedRuns::run_of(size_t number) const {
+  return std::upper_bound(runs_.begin(), runs_.end(), number,
+                          [](size_t place, const Run& other) { return place < other.first; }) -
+         1;
+}
+
+void PackedRuns::copy(const char* bytes, size_t first, size_t count, uint32_t* out) const {
+  if (count == 0) return;
+  const size_t end = first + count;
+  for (auto run = run_of(first); first < end; ++run) {
+    const size_t here = std::min(end, end_of(run)) - first;
+    if (run->at == kRepeated)
       std::fill_n(out, here, run->value);
     else
-      unpack_bits(run->bytes, first - run->first, here, bits_, out);
+      unpack_bits(bytes + run->at, first - run->first, here, bits_, out);
     out += here;
     first += here;
   }
+}
+
+PackedRuns::Extent PackedRuns::extent(size_t first, size_t count) const {
+  const auto bits = static_cast<size_t>(bits_);
+  Extent found{0, 0};
+  if (count == 0) return found;
+  const size_t end = first + count;
+  for (auto run = run_of(first); first < end; ++run) {
+    const size_t here = std::min(end, end_of(run)) - first;
+    if (run->at != kRepeated) {
+      const size_t from = first - run->first;
+      if (found.end == 0) found.begin = run->at + from * bits / 8;
+      found.end = run->at + ((from + here) * bits + 7) / 8;
+    }
+    first += here;
+  }
+  return found;
 }
 
 bool is_run_of(std::string_view bytes, int bits, size_t count, uint32_t value) {

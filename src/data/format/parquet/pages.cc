@@ -1,7 +1,6 @@
 #include "data/format/parquet/pages.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -16,77 +15,6 @@
 
 namespace lockstep::parquet {
 namespace {
-
-// A page's body, taken apart.
-struct OpenPage {
-  PageHeader header;
-  std::shared_ptr<PageBytes> heap;
-  std::string_view repetition = {};
-  std::string_view definition = {};
-  std::string_view values = {};
-};
-
-void check_crc(const PageHeader& header, std::string_view body) {
-  if (!header.crc) return;
-  const auto found = static_cast<uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<z_size_t>(body.size())));
-  if (found != *header.crc) throw Damaged("its crc is wrong; the file is damaged, write it again");
-}
-
-void unpack(Codec compression, std::string_view stored, std::span<char> out) {
-  if (!decompress(compression, stored, out))
-    throw Damaged(fmt::format("it does not unpack from {} to the {} bytes that its header claims",
-                              lockstep::name_of(compression), out.size()));
-}
-
-// A level section of version 1 has its length before it.
-std::string_view take_levels(std::string_view& body, Encoding encoding) {
-  if (encoding != Encoding::kRle)
-    throw Damaged(fmt::format("its levels are in {} encoding; write it again with a writer of this decade",
-                              name_of(encoding)));
-  uint32_t size = 0;
-  if (body.size() >= 4) std::memcpy(&size, body.data(), 4);
-  if (body.size() < 4 || size > body.size() - 4) throw Damaged("its levels end too early");
-  const std::string_view levels = body.substr(4, size);
-  body.remove_prefix(4 + size_t{size});
-  return levels;
-}
-
-OpenPage open_page(std::string_view page, const Leaf& leaf, Codec compression, const Limits& limits) {
-  OpenPage open{.header = parse_page_header(page), .heap = {}};
-  const PageHeader& header = open.header;
-  const std::string_view body = page.substr(header.header_bytes);
-  if (static_cast<size_t>(header.stored) != body.size())
-    throw Damaged(fmt::format("its header claims {} bytes, and {} follow", header.stored, body.size()));
-  if (header.uncompressed > limits.page_bytes || header.values > limits.page_values)
-    throw Damaged(
-        fmt::format("{} bytes with {} values are more than the {} bytes and {} values that are read at "
-                    "once; write smaller pages",
-                    header.uncompressed, header.values, limits.page_bytes, limits.page_values));
-  check_crc(header, body);
-  open.heap = std::make_shared<PageBytes>(static_cast<size_t>(header.uncompressed));
-  const std::span<char> out = open.heap->all();
-  if (header.kind != PageKind::kDataV2) {
-    unpack(compression, body, out);
-    open.values = {out.data(), out.size()};
-    if (header.kind != PageKind::kData) return open;
-    if (leaf.max_repetition > 0) open.repetition = take_levels(open.values, header.repetition_encoding);
-    if (leaf.max_definition > 0) open.definition = take_levels(open.values, header.definition_encoding);
-    return open;
-  }
-  const auto repetition = static_cast<size_t>(header.repetition_bytes);
-  const auto definition = static_cast<size_t>(header.definition_bytes);
-  const size_t levels = repetition + definition;
-  if (levels > body.size() || levels > out.size()) throw Damaged("its levels are longer than the page");
-  std::copy_n(body.data(), levels, out.data());
-  unpack(header.compressed ? compression : Codec::kNone, body.substr(levels), out.subspan(levels));
-  open.repetition = {out.data(), repetition};
-  open.definition = {out.data() + repetition, definition};
-  open.values = {out.data() + levels, out.size() - levels};
-  return open;
-}
-
-int bits_for(int level) { return std::bit_width(static_cast<unsigned>(level)); }
 
 // As the column gives them: unsigned and decimal numbers in a type that holds them.
 ColumnValues converted(ColumnValues values, const Leaf& leaf) {
@@ -138,10 +66,6 @@ struct PageValues {
   int64_t heap_bytes = 0;
 };
 
-bool by_dictionary(Encoding encoding) {
-  return encoding == Encoding::kPlainDictionary || encoding == Encoding::kRleDictionary;
-}
-
 PageValues read_values(const OpenPage& page, const Leaf& leaf, const Dictionary* dictionary, size_t count) {
   PageValues out;
   if (!by_dictionary(page.header.encoding)) {
@@ -183,22 +107,6 @@ void require(bool data) {
   if (!data) throw Damaged("a data page is expected here");
 }
 
-bool is_data(const PageHeader& header) {
-  return header.kind == PageKind::kData || header.kind == PageKind::kDataV2;
-}
-
-bool is_number(const Leaf& leaf) {
-  return leaf.physical == Physical::kInt32 || leaf.physical == Physical::kInt64 ||
-         leaf.physical == Physical::kFloat || leaf.physical == Physical::kDouble;
-}
-
-// Whether numbers are wanted as they are stored.
-bool keeps_stored(const Leaf& leaf) { return is_number(leaf) && leaf.scale < 0 && !leaf.is_unsigned; }
-
-size_t width_of(const Leaf& leaf) {
-  return leaf.physical == Physical::kInt32 || leaf.physical == Physical::kFloat ? 4 : 8;
-}
-
 // Nothing where one does not fit.
 std::optional<std::vector<int32_t>> narrowed(const char* numbers, size_t count) {
   const auto number = [&](size_t i) {
@@ -214,13 +122,6 @@ std::optional<std::vector<int32_t>> narrowed(const char* numbers, size_t count) 
   return out;
 }
 
-// Whether the levels of a page say at once that no row is missing; if not, they have to be counted.
-bool is_whole(const OpenPage& page, const Leaf& leaf) {
-  return leaf.max_definition == 0 ||
-         is_run_of(page.definition, bits_for(leaf.max_definition), static_cast<size_t>(page.header.values),
-                   static_cast<uint32_t>(leaf.max_definition));
-}
-
 // Where no row of a page is missing, what needs not be looked at before rows are wanted.
 bool leave_packed(const OpenPage& page, const Leaf& leaf, std::shared_ptr<const Dictionary>& dictionary,
                   Piece& piece) {
@@ -229,6 +130,7 @@ bool leave_packed(const OpenPage& page, const Leaf& leaf, std::shared_ptr<const 
     if (!dictionary || !dictionary->bad.empty() || page.values.empty() || count == 0) return false;
     piece.packed_picks.emplace(page.values.substr(1), static_cast<uint8_t>(page.values[0]), count,
                                dictionary->size);
+    piece.packed = page.values.data() + 1;
     piece.dictionary = std::move(dictionary);
   } else {
     if (page.header.encoding != Encoding::kPlain || !keeps_stored(leaf)) return false;
@@ -285,11 +187,6 @@ class ListRows {
 
 }  // namespace
 
-PageBytes::PageBytes(size_t size)
-    : size_(size), bytes_(std::make_unique_for_overwrite<char[]>(size + kReadPast)) {
-  std::fill_n(bytes_.get() + size, kReadPast, '\0');
-}
-
 int64_t Dictionary::bytes() const {
   const size_t held =
       std::visit([](const auto& entries) { return entries.size() * sizeof(entries[0]); }, values);
@@ -300,6 +197,8 @@ int64_t Piece::bytes() const {
   size_t bytes = sizeof(Piece) + picks.size() * 4 + missing.size() + ends.size() * 8 + bad_rows.size() * 8;
   bytes += std::visit([](const auto& held) { return held.size() * sizeof(held[0]); }, values);
   if (packed_picks) bytes += packed_picks->bytes();
+  if (encoded) bytes += static_cast<size_t>(encoded->bytes());
+  if (form) bytes += static_cast<size_t>(form->bytes());
   const bool alone = rows == 0 && dictionary;
   return static_cast<int64_t>(bytes) + heap_bytes + (alone ? dictionary->bytes() : 0);
 }
@@ -366,6 +265,23 @@ Piece decode_page(std::string_view page, const Leaf& leaf, Codec compression,
   piece.heaps = std::move(values.heaps);
   piece.heap_bytes = values.heap_bytes;
   return piece;
+}
+
+std::optional<PageForm> find_form(std::string_view page, int64_t offset, const Leaf& leaf, Codec compression,
+                                  int64_t rows, const Limits& limits) {
+  const std::optional<OpenPage> open = open_stored(page, leaf, compression, limits);
+  if (!open || !is_data(open->header) || open->header.values != rows || !is_whole(*open, leaf)) return {};
+  const auto count = static_cast<size_t>(rows);
+  PageForm form{.offset = offset + (open->values.data() - page.data())};
+  if (!by_dictionary(open->header.encoding)) {
+    const bool as_stored = open->header.encoding == Encoding::kPlain && keeps_stored(leaf) &&
+                           open->values.size() / width_of(leaf) >= count;
+    return as_stored ? std::optional(form) : std::nullopt;
+  }
+  if (open->values.empty() || count == 0) return {};
+  form.picks.emplace(open->values.substr(1), static_cast<uint8_t>(open->values[0]), count);
+  ++form.offset;
+  return form;
 }
 
 Piece decode_list(const std::vector<std::string_view>& pages, const Leaf& leaf, Codec compression,

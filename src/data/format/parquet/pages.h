@@ -13,27 +13,10 @@
 
 #include "data/format/column_block.h"
 #include "data/format/parquet/metadata.h"
+#include "data/format/parquet/open_page.h"
 #include "data/format/parquet/packed_runs.h"
 
 namespace lockstep::parquet {
-
-// What a file may ask for: more is refused before memory is taken.
-struct Limits {
-  int64_t page_bytes = int64_t{256} << 20;
-  int64_t page_values = int64_t{1} << 24;
-};
-
-// The unpacked bytes of a page, and some behind them that can be read (kReadPast).
-class PageBytes {
- public:
-  explicit PageBytes(size_t size);
-  std::span<char> all() { return {bytes_.get(), size_}; }
-  int64_t size() const { return static_cast<int64_t>(size_); }
-
- private:
-  size_t size_;
-  std::unique_ptr<char[]> bytes_;
-};
 
 // The distinct values of a column in a row group. Numbers of 64 bits that fit into 32 are kept in these:
 // dictionaries are what takes most of the memory, and looking things up in them most of the time.
@@ -47,6 +30,29 @@ struct Dictionary {
   int64_t bytes() const;
 };
 
+// The entries of a dictionary as they lie at places of rows.
+struct EncodedDictionary {
+  size_t size = 0;
+  bool refused = false;  // an entry cannot be encoded; it may be that no row has it
+  struct Place {
+    std::vector<uint32_t> entries;
+    std::optional<uint32_t> missing = {};  // a row without a value; nothing: it cannot be encoded
+  };
+  std::vector<Place> places;  // those that the column has
+
+  int64_t bytes() const { return static_cast<int64_t>(places.size() * size * sizeof(uint32_t)); }
+};
+
+// How the rows of a page lie in its file, where none is missing and they lie there unpacked: some of them can
+// be read without the others.
+struct PageForm {
+  int64_t offset = 0;  // of the values, in the file
+  // Places in the dictionary, unchecked; nothing: numbers as they are stored.
+  std::optional<PackedRuns> picks = {};
+
+  int64_t bytes() const { return picks ? static_cast<int64_t>(picks->bytes()) : 0; }
+};
+
 // Where no row is missing, numbers and places in the dictionary stay as they are stored: rows that are wanted
 // go from there into the columns of a block.
 struct Piece {
@@ -55,6 +61,7 @@ struct Piece {
   ColumnValues values;
   std::vector<uint32_t> picks;
   std::optional<PackedRuns> packed_picks;
+  const char* packed = nullptr;  // the bytes of these
   const char* stored = nullptr;
   std::shared_ptr<const Dictionary> dictionary;
   std::vector<uint8_t> missing;                    // per row; empty: none
@@ -62,6 +69,9 @@ struct Piece {
   std::vector<int64_t> bad_rows;                   // whose text is not valid UTF-8
   std::vector<std::shared_ptr<const void>> heaps;  // what views and what is stored lie in
   int64_t heap_bytes = 0;
+  // What is kept instead, where rows are encoded.
+  std::shared_ptr<const EncodedDictionary> encoded;
+  std::optional<PageForm> form;
 
   int64_t bytes() const;
 };
@@ -79,6 +89,10 @@ Piece decode_page(std::string_view page, const Leaf& leaf, Codec compression,
                   std::shared_ptr<const Dictionary> dictionary, int64_t rows, const Limits& limits);
 Piece decode_list(const std::vector<std::string_view>& pages, const Leaf& leaf, Codec compression,
                   std::shared_ptr<const Dictionary> dictionary, int64_t rows, const Limits& limits);
+
+// Nothing where a page has no form. `offset` is where the page lies in the file.
+std::optional<PageForm> find_form(std::string_view page, int64_t offset, const Leaf& leaf, Codec compression,
+                                  int64_t rows, const Limits& limits);
 
 // Appends rows [first, first + count) to a column of the leaf's field. The piece outlives the block.
 void append_rows(const Piece& piece, int64_t first, int64_t count, BlockColumn& column);

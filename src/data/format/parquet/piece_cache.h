@@ -24,10 +24,12 @@ struct PieceKey {
   uint64_t file = 0;
   int64_t group = 0;
   int64_t leaf = 0;
-  int64_t piece = 0;  // -1: the dictionary
+  int64_t piece = 0;      // -1: the dictionary
+  uint64_t encoding = 0;  // that of rows, for which other things are kept; 0: values
 
   bool operator<(const PieceKey& other) const {
-    return std::tie(file, group, leaf, piece) < std::tie(other.file, other.group, other.leaf, other.piece);
+    return std::tie(file, group, leaf, piece, encoding) <
+           std::tie(other.file, other.group, other.leaf, other.piece, other.encoding);
   }
   bool operator==(const PieceKey&) const = default;
 };

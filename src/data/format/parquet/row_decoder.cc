@@ -1,0 +1,399 @@
+#include "data/format/parquet/row_decoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "data/format/parquet/encodings.h"
+#include "data/format/parquet/row_loops.h"
+#include "data/format/parquet/thrift.h"
+
+namespace lockstep::parquet {
+namespace {
+
+// Rows whose places in a dictionary, or values, stay in the nearest cache.
+constexpr size_t kAtOnce = 2048;
+// Rows that are decoded column by column before they are put together.
+constexpr size_t kStretch = 8192;
+constexpr int64_t kDictionary = -1;
+
+int64_t form_of(int64_t page) { return -2 - page; }
+
+// What a thread uses again and again.
+struct Scratch {
+  std::string page, dictionary;   // as they are stored
+  std::vector<uint32_t> columns;  // of a stretch
+  std::array<uint32_t, kAtOnce> picks;
+  BlockColumn values;
+};
+
+Scratch& scratch() {
+  thread_local Scratch all;
+  return all;
+}
+
+// Some rows of a page: neighbours, or those that a list names.
+struct PageRows {
+  size_t first;  // without a list
+  size_t count;
+  const uint32_t* only;  // counted from `base` on
+  int64_t base;
+
+  size_t row(size_t i) const {
+    return only == nullptr ? first + i : static_cast<size_t>(int64_t{only[i]} - base);
+  }
+  size_t extent() const { return count == 0 ? 0 : row(count - 1) + 1 - row(0); }
+};
+
+std::string_view read_into(std::string& buffer, const RowDecoder::Fetch& fetch, int64_t offset,
+                           size_t bytes) {
+  if (buffer.size() < bytes + kReadPast) buffer.resize(bytes + kReadPast);
+  fetch(offset, std::span(buffer).first(bytes));
+  std::fill_n(buffer.data() + bytes, kReadPast, '\0');
+  return {buffer.data(), bytes};
+}
+
+// Values `first` to `first + count` of the dictionary as a column.
+void take_entries(const Dictionary& dictionary, size_t first, size_t count, BlockColumn& column) {
+  std::visit(
+      [&](auto& out) {
+        using Values = std::decay_t<decltype(out)>;
+        using T = typename Values::value_type;
+        if constexpr (std::is_arithmetic_v<T>) {
+          if (dictionary.stored != nullptr) {
+            out.resize(count);
+            std::memcpy(out.data(), dictionary.stored + first * sizeof(T), count * sizeof(T));
+            return;
+          }
+        }
+        const auto& held = std::get<Values>(dictionary.values);
+        const auto from = held.begin() + static_cast<int64_t>(first);
+        out.assign(from, from + static_cast<int64_t>(count));
+      },
+      column.values);
+}
+
+std::span<std::byte> bytes_of(uint32_t* places, size_t count) {
+  return std::as_writable_bytes(std::span(places, count));
+}
+
+// A dictionary's values may be kept narrower than the column's.
+BlockField field_of(const Dictionary& dictionary, BlockField field) {
+  if (dictionary.stored == nullptr) field.type = static_cast<ValueType>(dictionary.values.index());
+  return field;
+}
+
+EncodedDictionary encode(const Dictionary& dictionary, const BlockField& field,
+                         const std::vector<size_t>& places, const RowEncoding& encoding) {
+  EncodedDictionary encoded{.size = dictionary.size, .refused = !dictionary.bad.empty(), .places = {}};
+  encoded.places.resize(places.size());
+  for (EncodedDictionary::Place& place : encoded.places) place.entries.resize(dictionary.size);
+  BlockColumn some = make_column(field_of(dictionary, field));
+  for (size_t done = 0; done < dictionary.size && !encoded.refused; done += kAtOnce) {
+    const size_t here = std::min(kAtOnce, dictionary.size - done);
+    take_entries(dictionary, done, here, some);
+    for (size_t p = 0; p < places.size(); ++p)
+      if (!encoding.encode(places[p], some, bytes_of(encoded.places[p].entries.data() + done, here)))
+        encoded.refused = true;
+  }
+  BlockColumn missing = make_column(field);
+  std::visit([](auto& values) { values.resize(1); }, missing.values);
+  missing.missing = {1};
+  for (size_t p = 0; p < places.size(); ++p) {
+    uint32_t value = 0;
+    if (encoding.encode(places[p], missing, bytes_of(&value, 1))) encoded.places[p].missing = value;
+  }
+  return encoded;
+}
+
+}  // namespace
+
+// A column of the file and the places of rows that are made of it.
+struct RowDecoder::Column {
+  size_t leaf;
+  std::vector<size_t> places;
+};
+
+// Some rows of a part while their columns are decoded.
+class RowDecoder::Stretch {
+ public:
+  Stretch(const RowDecoder& decoder, const RowEncoding& encoding, const Fetch& fetch, size_t group)
+      : decoder_(decoder), layout_(decoder.layout_), encoding_(encoding), fetch_(fetch), group_(group) {}
+
+  // Rows of one page of a column to where `outs` say, one for each of the column's places.
+  bool take(const Column& column, int64_t number, const PageRows& rows, const std::vector<uint32_t*>& outs) {
+    try {
+      const Page page = open(column, number, rows);
+      return page.form != nullptr ? take_form(column, page, rows, outs)
+                                  : take_piece(column, page, rows, outs);
+    } catch (const Damaged& damage) {
+      raise_damage(decoder_.bytes_, layout_, group_, column.leaf, number, damage);
+    }
+  }
+
+ private:
+  struct Page {
+    std::shared_ptr<const Piece> piece;
+    const PageForm* form;  // of the piece; null: it has the values
+    const char* values;    // as the form has them
+  };
+
+  const ChunkPages& chunk_of(const Column& column) const { return layout_.pages.groups[group_][column.leaf]; }
+  PieceKey key_of(const Column& column, int64_t piece) const {
+    return {decoder_.file_, static_cast<int64_t>(group_), static_cast<int64_t>(column.leaf), piece,
+            encoding_.id()};
+  }
+  size_t width_of(const Column& column) const {
+    return parquet::width_of(layout_.metadata.leaves[column.leaf]);
+  }
+
+  Page open(const Column& column, int64_t number, const PageRows& rows) const {
+    std::array<PieceUse, 2> uses{PieceUse{key_of(column, form_of(number))},
+                                 PieceUse{key_of(column, number), static_cast<int64_t>(rows.count)}};
+    decoder_.cache_.find(uses);
+    std::string& buffer = scratch().page;
+    if (const auto& known = uses[0].piece) {
+      const PackedRuns::Extent extent =
+          known->form->picks ? known->form->picks->extent(rows.row(0), rows.extent())
+                             : PackedRuns::Extent{rows.row(0) * width_of(column),
+                                                  (rows.row(0) + rows.extent()) * width_of(column)};
+      const std::string_view bytes =
+          read_into(buffer, fetch_, known->form->offset + static_cast<int64_t>(extent.begin),
+                    extent.end - extent.begin);
+      return {known, &*known->form, bytes.data() - extent.begin};
+    }
+    if (uses[1].piece) {
+      decoder_.cache_.used({&uses[1], 1});
+      return {std::move(uses[1].piece), nullptr, nullptr};
+    }
+    const PageSpan span = spans_of(layout_, group_, column.leaf, number)[0];
+    const std::string_view stored = read_into(buffer, fetch_, span.offset, static_cast<size_t>(span.bytes));
+    const std::vector<int64_t>& firsts = chunk_of(column).firsts;
+    const auto at = static_cast<size_t>(number);
+    const int64_t in_page = firsts[at + 1] - firsts[at];
+    Piece made;
+    made.form =
+        find_form(stored, span.offset, layout_.metadata.leaves[column.leaf],
+                  *layout_.metadata.groups[group_].columns[column.leaf].compression, in_page, layout_.limits);
+    if (made.form) {
+      const char* values = stored.data() + (made.form->offset - span.offset);
+      auto kept = decoder_.cache_.get(uses[0].key, [&] { return std::move(made); });
+      const PageForm* form = &*kept->form;
+      return {std::move(kept), form, values};
+    }
+    const auto make = [&] { return decode(column, number, stored); };
+    // What is used up at once is not worth a place.
+    if (static_cast<int64_t>(rows.count) >= in_page)
+      return {std::make_shared<const Piece>(make()), nullptr, nullptr};
+    uses[1].piece = decoder_.cache_.get(uses[1].key, make);
+    decoder_.cache_.used({&uses[1], 1});
+    return {std::move(uses[1].piece), nullptr, nullptr};
+  }
+
+  // A page that has no form. Of the dictionary it needs to know only how long that is.
+  Piece decode(const Column& column, int64_t number, std::string_view stored) const {
+    std::shared_ptr<Dictionary> length;
+    if (chunk_of(column).dictionary.bytes > 0) {
+      length = std::make_shared<Dictionary>();
+      length->size = dictionary_of(column)->size;
+    }
+    return decode_piece(decoder_.bytes_, layout_, group_, column.leaf, number, {stored}, std::move(length));
+  }
+
+  std::shared_ptr<const EncodedDictionary> dictionary_of(const Column& column) const {
+    const PageSpan span = chunk_of(column).dictionary;
+    if (span.bytes == 0) throw Damaged("it refers to a dictionary, and there is none");
+    const auto make = [&] {
+      const std::string_view stored =
+          read_into(scratch().dictionary, fetch_, span.offset, static_cast<size_t>(span.bytes));
+      const Piece values =
+          decode_piece(decoder_.bytes_, layout_, group_, column.leaf, kDictionary, {stored}, nullptr);
+      Piece piece;
+      piece.encoded = std::make_shared<const EncodedDictionary>(
+          encode(*values.dictionary, layout_.metadata.leaves[column.leaf].field(), column.places, encoding_));
+      return piece;
+    };
+    return decoder_.cache_.get(key_of(column, kDictionary), make)->encoded;
+  }
+
+  bool take_form(const Column& column, const Page& page, const PageRows& rows,
+                 const std::vector<uint32_t*>& outs) const {
+    if (!page.form->picks) return take_stored(column, page.values, rows, outs);
+    const auto dictionary = dictionary_of(column);
+    if (dictionary->refused) return false;
+    std::array<uint32_t, kAtOnce>& picks = scratch().picks;
+    for (size_t done = 0; done < rows.count; done += kAtOnce) {
+      const size_t here = std::min(kAtOnce, rows.count - done);
+      copy_picks(*page.form->picks, page.values, rows, done, here, picks.data());
+      const uint32_t most = most_of_picks(picks.data(), here);
+      if (most >= dictionary->size)
+        throw Damaged(fmt::format("it refers to entry {} of a dictionary of {}", most, dictionary->size));
+      look_up(*dictionary, picks.data(), here, outs, done);
+    }
+    return true;
+  }
+
+  bool take_piece(const Column& column, const Page& page, const PageRows& rows,
+                  const std::vector<uint32_t*>& outs) const {
+    const Piece& piece = *page.piece;
+    for (const int64_t bad : piece.bad_rows)
+      if (bad >= static_cast<int64_t>(rows.row(0)) && bad <= static_cast<int64_t>(rows.row(rows.count - 1)))
+        return false;
+    if (piece.stored != nullptr) return take_stored(column, piece.stored, rows, outs);
+    if (!piece.packed_picks && !piece.dictionary) return take_values(column, piece, rows, outs);
+    const auto dictionary = dictionary_of(column);
+    if (dictionary->refused) return false;
+    if (!piece.missing.empty()) return take_some(piece, *dictionary, rows, outs);
+    std::array<uint32_t, kAtOnce>& picks = scratch().picks;
+    for (size_t done = 0; done < rows.count; done += kAtOnce) {
+      const size_t here = std::min(kAtOnce, rows.count - done);
+      if (piece.packed_picks)
+        copy_picks(*piece.packed_picks, piece.packed, rows, done, here, picks.data());
+      else
+        for (size_t i = 0; i < here; ++i) picks[i] = piece.picks[rows.row(done + i)];
+      look_up(*dictionary, picks.data(), here, outs, done);
+    }
+    return true;
+  }
+
+  static void copy_picks(const PackedRuns& runs, const char* bytes, const PageRows& rows, size_t first,
+                         size_t count, uint32_t* out) {
+    if (rows.only == nullptr) return runs.copy(bytes, rows.first + first, count, out);
+    for (size_t i = 0; i < count; ++i) runs.copy(bytes, rows.row(first + i), 1, out + i);
+  }
+
+  static void look_up(const EncodedDictionary& dictionary, const uint32_t* picks, size_t count,
+                      const std::vector<uint32_t*>& outs, size_t at) {
+    for (size_t p = 0; p < outs.size(); ++p)
+      pick_entries(dictionary.places[p].entries.data(), picks, count, outs[p] + at);
+  }
+
+  // Places in a dictionary of which some are missing.
+  static bool take_some(const Piece& piece, const EncodedDictionary& dictionary, const PageRows& rows,
+                        const std::vector<uint32_t*>& outs) {
+    for (size_t p = 0; p < outs.size(); ++p) {
+      const EncodedDictionary::Place& place = dictionary.places[p];
+      for (size_t i = 0; i < rows.count; ++i) {
+        const size_t row = rows.row(i);
+        const bool missing = piece.missing[row] != 0;
+        if (missing && !place.missing) return false;
+        outs[p][i] = missing ? *place.missing : place.entries[piece.picks[row]];
+      }
+    }
+    return true;
+  }
+
+  // Numbers as they are stored.
+  bool take_stored(const Column& column, const char* stored, const PageRows& rows,
+                   const std::vector<uint32_t*>& outs) const {
+    const auto load = [&](size_t i, auto& value) {
+      std::memcpy(&value, stored + rows.row(i) * sizeof value, sizeof value);
+    };
+    return encode_rows(column, rows, outs, load, nullptr);
+  }
+
+  bool take_values(const Column& column, const Piece& piece, const PageRows& rows,
+                   const std::vector<uint32_t*>& outs) const {
+    const auto load = [&](size_t i, auto& value) {
+      value = std::get<std::vector<std::decay_t<decltype(value)>>>(piece.values)[rows.row(i)];
+    };
+    return encode_rows(column, rows, outs, load, piece.missing.empty() ? nullptr : piece.missing.data());
+  }
+
+  // load(i, value) gives the value of the i-th row.
+  template <typename Load>
+  bool encode_rows(const Column& column, const PageRows& rows, const std::vector<uint32_t*>& outs,
+                   const Load& load, const uint8_t* missing) const {
+    BlockColumn& some = scratch().values;
+    const BlockField field = layout_.metadata.leaves[column.leaf].field();
+    if (some.values.index() != static_cast<size_t>(field.type)) some.values = make_column(field).values;
+    for (size_t done = 0; done < rows.count; done += kAtOnce) {
+      const size_t here = std::min(kAtOnce, rows.count - done);
+      std::visit(
+          [&](auto& values) {
+            values.resize(here);
+            for (size_t i = 0; i < here; ++i) load(done + i, values[i]);
+          },
+          some.values);
+      some.missing.resize(missing == nullptr ? 0 : here);
+      for (size_t i = 0; i < some.missing.size(); ++i) some.missing[i] = missing[rows.row(done + i)];
+      for (size_t p = 0; p < outs.size(); ++p)
+        if (!encoding_.encode(column.places[p], some, bytes_of(outs[p] + done, here))) return false;
+    }
+    return true;
+  }
+
+  const RowDecoder& decoder_;
+  const FileLayout& layout_;
+  const RowEncoding& encoding_;
+  const Fetch& fetch_;
+  size_t group_;
+};
+
+std::vector<RowDecoder::Column> RowDecoder::columns_of(const RowEncoding& encoding) const {
+  std::vector<Column> columns;
+  const std::vector<std::string> names = encoding.place_columns();
+  for (size_t place = 0; place < names.size(); ++place) {
+    const auto leaf = std::find_if(layout_.wanted.begin(), layout_.wanted.end(), [&](size_t wanted) {
+      return layout_.metadata.leaves[wanted].name == names[place];
+    });
+    if (leaf == layout_.wanted.end() || layout_.metadata.leaves[*leaf].list()) return {};
+    const auto known = std::find_if(columns.begin(), columns.end(),
+                                    [&](const Column& column) { return column.leaf == *leaf; });
+    if (known == columns.end())
+      columns.push_back({*leaf, {place}});
+    else
+      known->places.push_back(place);
+  }
+  return columns;
+}
+
+bool RowDecoder::decode(const RowEncoding& encoding, const Part& part, const uint32_t* only, size_t count,
+                        const Fetch& fetch, std::byte* rows) const {
+  const std::vector<Column> columns = columns_of(encoding);
+  if (columns.empty()) return false;
+  size_t width = 0;
+  for (const Column& column : columns) width += column.places.size();
+  Stretch stretch(*this, encoding, fetch, part.group);
+  std::vector<uint32_t*> outs;
+  for (size_t done = 0; done < count; done += kStretch) {
+    const size_t here = std::min(kStretch, count - done);
+    // Columns a power of two apart would all want the same few places of the nearest cache.
+    const size_t apart = (here + 15) / 16 * 16 + 16;
+    std::vector<uint32_t>& all = scratch().columns;
+    if (all.size() < width * apart) all.resize(width * apart);
+    for (const Column& column : columns) {
+      const ChunkPages& chunk = layout_.pages.groups[part.group][column.leaf];
+      const auto take = [&](int64_t number, const PageRows& wanted, size_t at) {
+        outs.clear();
+        for (const size_t place : column.places) outs.push_back(all.data() + place * apart + at);
+        return stretch.take(column, number, wanted, outs);
+      };
+      bool taken = true;
+      size_t at = 0;
+      if (only == nullptr) {
+        for_each_piece(chunk, part.first + static_cast<int64_t>(done), static_cast<int64_t>(here),
+                       [&](int64_t number, int64_t first, int64_t rows_here) {
+                         const auto wanted = static_cast<size_t>(rows_here);
+                         taken = taken && take(number, {static_cast<size_t>(first), wanted, nullptr, 0}, at);
+                         at += wanted;
+                       });
+      }
+      for (const uint32_t* from = only; from != nullptr && at < here && taken;) {
+        const int64_t row = part.first + int64_t{from[done + at]};
+        const auto page = std::upper_bound(chunk.firsts.begin(), chunk.firsts.end(), row) - 1;
+        size_t end = at + 1;
+        while (end < here && part.first + int64_t{from[done + end]} < page[1]) ++end;
+        taken = take(page - chunk.firsts.begin(), {0, end - at, from + done + at, *page - part.first}, at);
+        at = end;
+      }
+      if (!taken) return false;
+    }
+    put_into_rows(all.data(), apart, width, here, rows + done * width * kPlaceBytes);
+  }
+  return true;
+}
+
+}  // namespace lockstep::parquet

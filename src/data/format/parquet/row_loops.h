@@ -1,0 +1,17 @@
+// The loops of rows that are made of columns: looking up entries, and turning columns into rows.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace lockstep::parquet {
+
+// The largest of them; 0 where there are none.
+uint32_t most_of_picks(const uint32_t* picks, size_t count);
+
+// out[i] = entries[picks[i]].
+void pick_entries(const uint32_t* entries, const uint32_t* picks, size_t count, uint32_t* out);
+
+// Columns of four-byte values, each `apart` values behind the one before, as `count` rows of `width` of them.
+void put_into_rows(const uint32_t* columns, size_t apart, size_t width, size_t count, std::byte* rows);
+
+}  // namespace lockstep::parquet
