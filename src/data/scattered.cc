@@ -11,7 +11,7 @@ constexpr uint64_t kSeed = 0, kStream = 0x5ca77e;  // the same for every run: wh
 }  // namespace
 
 ScatteredSource::ScatteredSource(std::shared_ptr<const Source> source)
-    : source_(std::move(source)), places_(kSeed, kStream, source_->size()) {}
+    : WrappedSource(std::move(source)), places_(kSeed, kStream, wrapped().size()) {}
 
 std::vector<int64_t> ScatteredSource::places(std::span<const int64_t> records) const {
   std::vector<int64_t> places(records.begin(), records.end());
@@ -22,22 +22,22 @@ std::vector<int64_t> ScatteredSource::places(std::span<const int64_t> records) c
 
 void ScatteredSource::fill(std::span<const int64_t> records, Batch& batch) const {
   check_fill(records, batch);
-  source_->fill(places(records), batch);
+  wrapped().fill(places(records), batch);
 }
 
 void ScatteredSource::fill_in_epochs(std::span<const int64_t> records, std::span<const int64_t> epochs,
                                      Batch& batch) const {
   check_fill(records, batch);
-  source_->fill_in_epochs(places(records), epochs, batch);
+  wrapped().fill_in_epochs(places(records), epochs, batch);
 }
 
 void ScatteredSource::expect(std::span<const int64_t> records, std::span<const int64_t> epochs,
                              bool hint) const {
-  source_->expect(places(records), epochs, hint);
+  wrapped().expect(places(records), epochs, hint);
 }
 
 std::string ScatteredSource::fingerprint() const {
-  return sha256(fmt::format("scattered 1\n{}\n", source_->fingerprint()));
+  return sha256(fmt::format("scattered 1\n{}\n", wrapped().fingerprint()));
 }
 
 }  // namespace lockstep

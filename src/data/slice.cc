@@ -18,9 +18,9 @@ int64_t held_out(int64_t size, double share) {
 }
 
 SliceSource::SliceSource(std::shared_ptr<const Source> source, int64_t first, int64_t count)
-    : source_(std::move(source)), first_(first), count_(count) {
-  LOCKSTEP_CHECK(first >= 0 && count > 0 && first + count <= source_->size(), "records [{}, {}) of {}", first,
-                 first + count, source_->size());
+    : WrappedSource(std::move(source)), first_(first), count_(count) {
+  LOCKSTEP_CHECK(first >= 0 && count > 0 && first + count <= wrapped().size(), "records [{}, {}) of {}",
+                 first, first + count, wrapped().size());
 }
 
 std::vector<int64_t> SliceSource::moved(std::span<const int64_t> records) const {
@@ -32,21 +32,21 @@ std::vector<int64_t> SliceSource::moved(std::span<const int64_t> records) const 
 
 void SliceSource::fill(std::span<const int64_t> records, Batch& batch) const {
   check_fill(records, batch);
-  source_->fill(moved(records), batch);
+  wrapped().fill(moved(records), batch);
 }
 
 void SliceSource::fill_in_epochs(std::span<const int64_t> records, std::span<const int64_t> epochs,
                                  Batch& batch) const {
   check_fill(records, batch);
-  source_->fill_in_epochs(moved(records), epochs, batch);
+  wrapped().fill_in_epochs(moved(records), epochs, batch);
 }
 
 void SliceSource::expect(std::span<const int64_t> records, std::span<const int64_t> epochs, bool hint) const {
-  source_->expect(moved(records), epochs, hint);
+  wrapped().expect(moved(records), epochs, hint);
 }
 
 std::string SliceSource::fingerprint() const {
-  return sha256(fmt::format("slice 1\n{} {}\n{}\n", first_, count_, source_->fingerprint()));
+  return sha256(fmt::format("slice 1\n{} {}\n{}\n", first_, count_, wrapped().fingerprint()));
 }
 
 }  // namespace lockstep

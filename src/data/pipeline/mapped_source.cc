@@ -90,6 +90,7 @@ MappedSource::MappedSource(std::shared_ptr<const ShardSet> shards, std::vector<C
       layout_(columns_),
       compact_(shards_->compact_rows()),
       block_(shards_->block_records()),
+      hints_(block_),
       fingerprint_(sha256("files 1\n" + shards_->fingerprint() + "\n")),
       counters_(budget) {
   LOCKSTEP_CHECK(compact_ != nullptr && columns_.size() <= kMostColumns, "{} columns", columns_.size());
@@ -173,26 +174,10 @@ void MappedSource::check_files(const std::vector<Row>& rows) const {
       row->bytes.file->check_unchanged(row->bytes.offset);
 }
 
-// Blocks whose records were all announced are forgotten: they come again in another epoch.
 void MappedSource::expect(std::span<const int64_t> records, std::span<const int64_t> /*epochs*/,
                           bool hint) const {
   if (!hint) return;
-  for (const int64_t record : records) {
-    if (record == kNoRecord) continue;
-    const int64_t block = record / block_;
-    {
-      const std::lock_guard lock(hinted_mutex_);
-      const int64_t announced = ++hinted_[block];
-      if (announced == block_) hinted_.erase(block);
-      if (announced > 1) continue;
-    }
-    shards_->expect(block * block_, std::min(block_, size() - block * block_));
-  }
-}
-
-void MappedSource::expect_nothing() const {
-  const std::lock_guard lock(hinted_mutex_);
-  hinted_.clear();
+  hints_.expect(records, [&](int64_t first) { shards_->expect(first, std::min(block_, size() - first)); });
 }
 
 std::shared_ptr<const Source> open_rows(std::shared_ptr<const ShardSet> shards, std::vector<Column> columns,

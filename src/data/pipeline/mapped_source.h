@@ -6,11 +6,10 @@
 // blocks and records are those of a FileSource over the same shards.
 #pragma once
 #include <memory>
-#include <mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "data/pipeline/block_hints.h"
 #include "data/pipeline/row_block.h"
 #include "data/pipeline/shard_set.h"
 #include "data/source.h"
@@ -29,7 +28,7 @@ class MappedSource : public Source {
   std::vector<Column> columns() const override { return columns_; }
   void fill(std::span<const int64_t> records, Batch& batch) const override;
   void expect(std::span<const int64_t> records, std::span<const int64_t> epochs, bool hint) const override;
-  void expect_nothing() const override;
+  void expect_nothing() const override { hints_.clear(); }
   std::string fingerprint() const override { return fingerprint_; }
   std::string describe(int64_t record) const override { return shards_->describe(record); }
   const ShardSet* files() const override { return shards_.get(); }
@@ -52,10 +51,9 @@ class MappedSource : public Source {
   RowLayout layout_;
   const CompactRows* compact_;
   int64_t block_;
+  mutable BlockHints hints_;
   std::string fingerprint_;
   mutable StageCounters counters_;
-  mutable std::mutex hinted_mutex_;
-  mutable std::unordered_map<int64_t, int64_t> hinted_;  // blocks that were asked for, and records since then
 };
 
 // Over these shards, of whose columns nothing is to be transformed: a MappedSource where it can be, or else a
