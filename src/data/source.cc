@@ -58,8 +58,9 @@ void Source::check_fill(std::span<const int64_t> records, const Batch& batch) co
   for (size_t i = 0; i < own.size(); ++i)
     LOCKSTEP_CHECK(batch.columns()[i].name == own[i].name && batch.columns()[i].shape == own[i].shape,
                    "column {} of the batch is not {}", batch.columns()[i].name, own[i].name);
+  const int64_t count = size();
   for (const int64_t record : records)
-    LOCKSTEP_CHECK(record >= kNoRecord && record < size(), "record {} of {}", record, size());
+    LOCKSTEP_CHECK(record >= kNoRecord && record < count, "record {} of {}", record, count);
 }
 
 }  // namespace lockstep

@@ -104,6 +104,8 @@ class Source {
   // How many consecutive records are read at once: what the order of a run should respect. A power of two;
   // 1 where any record is at hand.
   virtual int64_t block_records() const { return 1; }
+  // Whether it decodes what could be kept as rows (data.cache).
+  virtual bool could_keep_rows() const { return false; }
   // Where the time of filling batches goes; null where there is nothing to tell apart.
   virtual const StageCounters* stages() const { return nullptr; }
   // Where a record comes from, for messages: "tx/train-00002.csv:418".

@@ -205,7 +205,8 @@ std::shared_ptr<const FileSource> source_of(const TableOptions& options,
                                       FileSourceOptions{.columns = table.columns,
                                                         .budget = options.budget,
                                                         .seed = options.seed,
-                                                        .weights = std::move(weights)});
+                                                        .weights = std::move(weights),
+                                                        .table = true});
 }
 
 // Where the constants of transform `number` are kept: under a name that stands for all they depend on.

@@ -12,6 +12,7 @@
 #include "data/format/block_layout.h"
 #include "data/format/byte_source.h"
 #include "data/format/tfrecord_frame.h"
+#include "data/pipeline/row_file.h"
 
 namespace lockstep::testing {
 namespace {
@@ -67,6 +68,15 @@ std::string repaired_block_file(std::string_view bytes) {
   } catch (const UserError&) {
     return out;
   }
+}
+
+std::string repaired_row_file(std::string_view bytes) {
+  std::string out(bytes);
+  constexpr size_t kHeader = 160;
+  if (out.size() < kHeader + sizeof(uint64_t)) return out;
+  out.replace(0, kRowsMagic.size(), kRowsMagic);
+  put_at(out, kHeader, chunk_hash(std::string_view(out).substr(0, kHeader)));
+  return out;
 }
 
 std::string repaired_shard_index(std::string_view bytes) {

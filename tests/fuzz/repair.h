@@ -11,6 +11,7 @@ namespace lockstep::testing {
 std::string repaired_tfrecord(std::string_view bytes);       // both crcs of every frame whose length fits
 std::string repaired_block_file(std::string_view bytes);     // magics, the hashes of chunks and footer
 std::string repaired_shard_index(std::string_view bytes);    // magic and digest of a sidecar
+std::string repaired_row_file(std::string_view bytes);       // magic and the hash of the header
 std::string repaired_access_points(std::string_view bytes);  // the digest of the table
 std::string repaired_tar(std::string_view bytes);            // the sum of every header
 std::string repaired_png(std::string_view bytes);            // the crc of every chunk

@@ -19,6 +19,7 @@
 #include "fuzz/record_formats.h"
 #include "fuzz/run_files.h"
 #include "fuzz/safetensors.h"
+#include "fuzz/row_file.h"
 #include "fuzz/shard_index.h"
 #include "fuzz/sidecar.h"
 #include "fuzz/store_message.h"
@@ -53,6 +54,7 @@ TEST(FuzzCorpus, EveryFileIsDecompressedOrAUserError) { replay("compressed", che
 TEST(FuzzCorpus, EveryFileIsBlocksOrAUserError) { replay("block_file", check_block_file); }
 TEST(FuzzCorpus, EveryFileIsParquetOrAUserError) { replay("parquet", check_parquet); }
 TEST(FuzzCorpus, EveryFileIsAnIndexOrAUserError) { replay("shard_index", check_shard_index); }
+TEST(FuzzCorpus, EveryFileOfRowsIsTakenOrRefused) { replay("row_file", check_row_file); }
 TEST(FuzzCorpus, EveryFileBesideTheDataIsTakenOrRefused) { replay("sidecar", check_sidecar); }
 TEST(FuzzCorpus, EveryTextIsAFieldOrRefused) { replay("field", check_field); }
 TEST(FuzzCorpus, EveryTextIsAFilterOrAUserError) { replay("filter", check_filter); }

@@ -32,6 +32,7 @@ jsonl 4096
 launch_environment 1024
 notice 1024
 parquet 6144
+row_file 16384
 run_files 4096 metrics summary
 safetensors 2048
 shard_index 1024

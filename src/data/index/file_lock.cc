@@ -8,9 +8,13 @@
 
 namespace lockstep {
 
-FileLock::FileLock(const std::string& path) : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-  while (file_ >= 0 && flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+FileLock::FileLock(const std::string& path, Wait wait)
+    : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+  const int how = wait == Wait::kYes ? LOCK_EX : LOCK_EX | LOCK_NB;
+  int result = 0;
+  while (file_ >= 0 && (result = flock(file_, how)) != 0 && errno == EINTR) {
   }
+  held_ = result == 0 || errno != EWOULDBLOCK;
 }
 
 FileLock::~FileLock() {

@@ -72,14 +72,22 @@ ShardIndex build_index(const Format& format, const ByteSource& shard, const Form
   return index;
 }
 
-std::string sidecar_path(const Format& format, const std::string& shard, const std::string& folder) {
+std::string kept_stem(const std::string& shard, const std::string& folder) {
   const fs::path path(shard);
-  const std::string key =
-      sha256(fmt::format("{}\n{}", format.name(), format.options().index_text())).substr(0, 12);
-  const fs::path in = folder.empty() ? path.parent_path() / ".lockstep-index" : fs::path(folder);
   // Shards of one name from several folders may meet in a folder that is named.
   const std::string apart = folder.empty() ? "" : sha256(fs::absolute(path).string()).substr(0, 8) + ".";
-  return (in / fmt::format("{}.{}{}.idx", path.filename().string(), apart, key)).string();
+  return fmt::format("{}.{}", path.filename().string(), apart);
+}
+
+std::string kept_path(const std::string& shard, const std::string& folder, std::string_view key,
+                      std::string_view ending) {
+  const fs::path in = folder.empty() ? fs::path(shard).parent_path() / ".lockstep-index" : fs::path(folder);
+  return (in / fmt::format("{}{}{}", kept_stem(shard, folder), key, ending)).string();
+}
+
+std::string sidecar_path(const Format& format, const std::string& shard, const std::string& folder) {
+  const std::string key = sha256(fmt::format("{}\n{}", format.name(), format.options().index_text()));
+  return kept_path(shard, folder, std::string_view(key).substr(0, 12), ".idx");
 }
 
 IndexResult index_of_file(const Format& format, const ByteSource& shard, const std::string& folder,

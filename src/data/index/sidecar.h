@@ -7,6 +7,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "data/format/format.h"
 
@@ -23,6 +24,11 @@ struct IndexResult {
 IndexResult index_of_file(const Format& format, const ByteSource& shard, const std::string& folder,
                           const Format::Progress& progress);
 
+// Where something of a shard is kept, under a name that ends in `key` and `ending`. All that is kept of this
+// shard in the folder begins with kept_stem.
+std::string kept_path(const std::string& shard, const std::string& folder, std::string_view key,
+                      std::string_view ending);
+std::string kept_stem(const std::string& shard, const std::string& folder);
 // Where the sidecar of a shard lies.
 std::string sidecar_path(const Format& format, const std::string& shard, const std::string& folder);
 

@@ -21,6 +21,14 @@ RecordSet::RecordSet(std::vector<uint64_t> bits, int64_t records)
   before_.push_back(count);
 }
 
+uint64_t RecordSet::word(int64_t first) const {
+  const auto at = static_cast<size_t>(first / 64);
+  const int64_t shift = first % 64;
+  if (shift == 0) return bits_[at];
+  const uint64_t next = at + 1 < bits_.size() ? bits_[at + 1] << (64 - shift) : 0;
+  return bits_[at] >> shift | next;
+}
+
 int64_t RecordSet::operator[](int64_t i) const {
   const auto group = std::upper_bound(before_.begin(), before_.end(), i) - before_.begin() - 1;
   int64_t left = i - before_[static_cast<size_t>(group)];

@@ -19,6 +19,8 @@ class RecordSet {
   bool contains(int64_t record) const {
     return (bits_[static_cast<size_t>(record / 64)] >> (record % 64) & 1) != 0;
   }
+  // Bit i says whether record `first` + i belongs to it; those past the last record are 0.
+  uint64_t word(int64_t first) const;
   // The i-th record of the set.
   int64_t operator[](int64_t i) const;
   // out[k] = the (first + k)-th record of the set.

@@ -9,6 +9,7 @@
 #include "data/format/format.h"
 #include "data/fraud_shards.h"
 #include "data/fraud_writer.h"
+#include "data/pipeline/row_cache_source.h"
 #include "data/pipeline/test_epochs.h"
 #include "data/table.h"
 
@@ -28,7 +29,7 @@ class Tables : public EpochTest {
     write_fraud(fraud, folder_.path("tx"));
   }
 
-  std::shared_ptr<const Source> open(int64_t memory) const override {
+  std::shared_ptr<const FileSource> open_files(int64_t memory) const {
     TableOptions options;
     options.format = GetParam();
     options.csv.label = "is_fraud";
@@ -37,6 +38,8 @@ class Tables : public EpochTest {
     options.budget = memory / 4 * 3;
     return open_table(options, {folder_.path("tx/train-*." + GetParam())}).source;
   }
+
+  std::shared_ptr<const Source> open(int64_t memory) const override { return open_files(memory); }
 
  private:
   int64_t rows_;
@@ -62,10 +65,21 @@ class DeterminismLong : public Tables {
   DeterminismLong() : Tables(GetParam() == "parquet" ? 21000 : 251000) {}
 };
 
+// Of kept rows, which are there from the second reading on.
+class DeterminismOfKeptRows : public Tables {
+ protected:
+  DeterminismOfKeptRows() : Tables(21000) {}
+  std::shared_ptr<const Source> open(int64_t memory) const override {
+    return keep_rows(open_files(memory), {.threads = 2});
+  }
+};
+
+TEST_P(DeterminismOfKeptRows, AnEpochIsTheSameHoweverItIsRead) { expect_same_in_a_sample(); }
 TEST_P(Determinism, AnEpochIsTheSameHoweverItIsRead) { expect_same_in_a_sample(); }
 TEST_P(DeterminismLong, AnEpochIsTheSameHoweverItIsRead) { expect_same_in_all_ways(); }
 TEST_P(DeterminismLong, AnEpochIsResumedAnywhereOnOtherRanksWithOtherBatches) { expect_same_when_resumed(); }
 
+INSTANTIATE_TEST_SUITE_P(Formats, DeterminismOfKeptRows, testing::ValuesIn(written_and_read()), kFormatName);
 INSTANTIATE_TEST_SUITE_P(Formats, Determinism, testing::ValuesIn(written_and_read()), kFormatName);
 INSTANTIATE_TEST_SUITE_P(Formats, DeterminismLong, testing::ValuesIn(written_and_read()), kFormatName);
 

@@ -150,6 +150,11 @@ RowBlock FileSource::rows_of(int64_t epoch, int64_t first, int64_t count,
   return {layout_, options_.columns, columns, only};
 }
 
+RowBlock FileSource::rows(int64_t first, int64_t count) const {
+  const Held held(*counters_.memory(), bytes_to_load(count));
+  return rows_of(0, first, count, {});
+}
+
 // A granule is about a sixteenth of a block of text; pages and compressed blocks are more of it, or all.
 bool FileSource::is_little(int64_t key, std::span<const uint32_t> in_block) const {
   if (static_cast<int64_t>(in_block.size()) * 8 > block_) return false;

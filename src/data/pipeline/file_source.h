@@ -27,6 +27,7 @@ struct FileSourceOptions {
   int64_t block = 0;                    // records that are read at once; 0: what the manifest says
   // What records count in the loss, as one more column; null: all the same, and no such column.
   std::shared_ptr<const RecordWeights> weights = {};
+  bool table = false;  // rows of a table's columns, which data.cache can keep
 };
 
 class FileSource : public Source {
@@ -50,10 +51,17 @@ class FileSource : public Source {
   std::string describe(int64_t record) const override { return shards_->describe(record); }
   const ShardSet* files() const override { return shards_.get(); }
   int64_t block_records() const override { return block_; }
+  bool could_keep_rows() const override { return options_.table && !varies_; }
   const StageCounters* stages() const override { return &counters_; }
 
   int64_t peak_bytes() const { return counters_.memory()->peak(); }
   const ShardSet& shards() const { return *shards_; }
+  const std::vector<std::shared_ptr<const Transform>>& transforms() const { return transforms_; }
+  const FileSourceOptions& options() const { return options_; }
+  // Some consecutive records, straight from their files: the rows that batches of epoch 0 are made of.
+  RowBlock rows(int64_t first, int64_t count) const;
+  // What that takes besides, about.
+  int64_t bytes_to_load(int64_t count) const { return shards_->bytes_of(count) + count * record_bytes_; }
 
  private:
   // The records of a batch's rows; valid until this thread asks again.

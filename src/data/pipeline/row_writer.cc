@@ -33,6 +33,17 @@ void RowWriter::copy(std::span<const BlockCache::Wanted> rows) const {
   }
 }
 
+void RowWriter::copy(std::span<const PlacedRow> rows) const {
+  for (const Part& part : parts_) {
+    if (part.bytes == 4)
+      for (const PlacedRow& row : rows)
+        std::memcpy(part.to + row.place * size_t{4}, row.from + part.offset, 4);
+    else
+      for (const PlacedRow& row : rows)
+        std::memcpy(part.to + row.place * part.bytes, row.from + part.offset, part.bytes);
+  }
+}
+
 void RowWriter::copy_row(const std::byte* from, uint32_t row) const {
   if (compact_ != nullptr) {
     for (size_t c = 0; c < parts_.size(); ++c) of_row_[c] = parts_[c].to + row * parts_[c].bytes;

@@ -12,6 +12,12 @@
 
 namespace lockstep {
 
+// A row of the layout in memory, and the row of a batch that it is for.
+struct PlacedRow {
+  const std::byte* from;
+  uint32_t place;
+};
+
 class RowWriter {
  public:
   // Of rows as the layout has them, or compact ones. All must outlive it.
@@ -19,6 +25,8 @@ class RowWriter {
 
   // Those that have a row.
   void copy(std::span<const BlockCache::Wanted> rows) const;
+  // Rows of the layout that are already in the processor's cache. Owns nothing, locks nothing.
+  void copy(std::span<const PlacedRow> rows) const;
   // Makes a row of the batch one without a record: nothing is learnt from it.
   void clear(uint32_t row) const;
 

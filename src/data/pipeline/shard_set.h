@@ -49,6 +49,8 @@ class ShardSet {
   int64_t records() const { return only_ ? only_->size() : manifest().records(); }
   // The number that a record has among all of the shards.
   int64_t original(int64_t record) const { return only_ ? (*only_)[record] : record; }
+  // Which of all records these are; null: all.
+  const RecordSet* selected() const { return only_.get(); }
   // How many records come before what is number `original` among all of the shards.
   int64_t records_before(int64_t original) const { return only_ ? only_->before(original) : original; }
   // Records that are read at once, a power of two: what the manifest says, or as many as the format unpacks

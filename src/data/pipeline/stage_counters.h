@@ -26,6 +26,7 @@ class StageCounters {
  public:
   // What blocks take, and the batches that are made of them.
   explicit StageCounters(int64_t memory = INT64_MAX) : memory_(std::make_shared<ByteBudget>(memory)) {}
+  explicit StageCounters(std::shared_ptr<ByteBudget> memory) : memory_(std::move(memory)) {}
 
   const std::shared_ptr<ByteBudget>& memory() const { return memory_; }
 
