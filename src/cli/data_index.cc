@@ -1,5 +1,5 @@
-// lockstep data index JOB: builds the indexes of a job's files ahead of the run, and shows how far it is.
-// What is already indexed is not read again.
+// lockstep data index JOB: builds the indexes of a job's files ahead of the run, with data.cache their rows
+// too, and shows how far it is. What is already there is not made again.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -25,6 +25,8 @@ using Clock = std::chrono::steady_clock;
 // On a terminal one line that is rewritten; elsewhere a line every few seconds.
 class IndexLine {
  public:
+  explicit IndexLine(std::string_view doing) : doing_(doing) {}
+
   void show(int64_t done, int64_t all) {
     const std::scoped_lock lock(mutex_);
     const Clock::time_point now = Clock::now();
@@ -35,18 +37,20 @@ class IndexLine {
     shown_ = now;
     painted_ = true;
     std::cerr << fmt::format(
-                     "{}indexing: {:3.0f} %, {} of {}{}", terminal_ ? "\r\033[K" : "",
+                     "{}{}: {:3.0f} %, {} of {}{}", terminal_ ? "\r\033[K" : "", doing_,
                      100.0 * static_cast<double>(done) / static_cast<double>(std::max<int64_t>(all, 1)),
                      bytes_text(done), bytes_text(all), terminal_ ? "" : "\n")
               << std::flush;
   }
   void finish() {
     if (terminal_ && painted_) std::cerr << "\n";
+    painted_ = false;
   }
 
  private:
   static constexpr std::chrono::milliseconds kRepaint{100}, kLine{2000};
 
+  std::string_view doing_;
   std::mutex mutex_;
   bool terminal_ = is_terminal(STDERR_FILENO);
   bool painted_ = false;
@@ -70,11 +74,18 @@ void run(const DataJob& job) {
     return;
   }
   const Clock::time_point start = Clock::now();
-  IndexLine line;
-  const Data data = open_job_data(spec, true, [&](int64_t done, int64_t all) { line.show(done, all); });
-  line.finish();
+  IndexLine indexing("indexing"), writing("writing rows");
+  const auto index = [&](int64_t done, int64_t all) { indexing.show(done, all); };
+  const auto write = [&](int64_t done, int64_t all) {
+    indexing.finish();
+    writing.show(done, all);
+  };
+  const Data data = open_job_data(spec, true, index, write);
+  indexing.finish();
+  writing.finish();
   print_part("training", data.train.get());
   if (data.eval && data.eval->files() != data.train->files()) print_part("evaluation", data.eval.get());
+  if (spec.data.cache == DataCache::kRows) std::cout << "the rows of all of them are kept\n";
   std::cout << fmt::format("indexed in {:.2f} s\n",
                            std::chrono::duration<double>(Clock::now() - start).count());
 }

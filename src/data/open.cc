@@ -8,6 +8,7 @@
 #include "data/pattern_images.h"
 #include "data/pattern_text.h"
 #include "data/pattern_tokens.h"
+#include "data/pipeline/row_cache_source.h"
 #include "data/scattered.h"
 #include "data/slice.h"
 #include "data/table.h"
@@ -19,6 +20,14 @@ namespace {
 using Format = DataOptions::Format;
 
 bool has_eval(const DataOptions& options) { return !options.eval.files.empty() || options.eval.samples > 0; }
+
+std::shared_ptr<const Source> kept_rows(const DataOptions& options,
+                                        const std::shared_ptr<const FileSource>& source) {
+  if (!options.cache || !source) return source;
+  return keep_rows(
+      source,
+      {.folder = options.cache_folder, .threads = options.threads, .progress = options.cache_progress});
+}
 
 Data open_table_files(const DataOptions& options) {
   TableOptions table;
@@ -42,10 +51,12 @@ Data open_table_files(const DataOptions& options) {
     table.text =
         TextRole{options.text_column, options.csv.label, options.seq, options.vocab, options.classes};
   const Table train = open_table(table, options.train.files);
-  Data data{train.source, train.held_out, train.constants(), train.parts, train.transforms};
+  Data data{kept_rows(options, train.source), kept_rows(options, train.held_out), train.constants(),
+            train.parts, train.transforms};
   table.in_parts = false;
   table.budget = options.eval_budget;
-  if (!options.eval.files.empty()) data.eval = open_table(table, train, options.eval.files).source;
+  if (!options.eval.files.empty())
+    data.eval = kept_rows(options, open_table(table, train, options.eval.files).source);
   return data;
 }
 

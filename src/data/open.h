@@ -65,6 +65,9 @@ struct DataOptions {
   Normalisation colors;                     // of images
   std::string text_column = {};             // of tables for the encoder; empty: the table is for others
   IndexProgress progress = {};              // while files are indexed
+  bool cache = false;                       // of tables: rows are kept (data/pipeline/row_cache.h)
+  std::string cache_folder = {};            // empty: beside the data
+  IndexProgress cache_progress = {};        // while they are written
 };
 
 struct Data {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "base/error.h"
 #include "base/test_folder.h"
 #include "data/fraud_writer.h"
@@ -121,6 +123,38 @@ TEST(OpenData, HeldOutRowsOfATableStayOutOfTheFit) {
   EXPECT_EQ(data.train->size(), 2);
   EXPECT_EQ(data.eval->size(), 1);
   EXPECT_NE(data.encoding.find("mean=2 deviation=1"), std::string::npos) << data.encoding;
+}
+
+TEST(OpenData, KeptRowsOfATableChangeNothing) {
+  const TestFolder folder;
+  folder.write("t.csv", "x,y\n1,0\n3,1\n1000,0\n4,1\n");
+  folder.write("e.csv", "x,y\n2,0\n7,1\n");
+  for (const bool apart : {false, true}) {
+    DataOptions options;
+    options.train.files = {folder.path("t.csv")};
+    if (apart) options.eval.files = {folder.path("e.csv")};
+    options.csv.label = "y";
+    options.hold_out = 0.34;
+    const Data plain = open_data(options);
+    options.cache = true;
+    options.cache_folder = folder.path("rows");
+    const Data kept = open_data(options);
+    EXPECT_EQ(kept.encoding, plain.encoding);
+    for (const auto part : {&Data::train, &Data::eval}) {
+      const Source &rows = *(kept.*part), &files = *(plain.*part);
+      EXPECT_EQ(rows.fingerprint(), files.fingerprint());
+      EXPECT_TRUE(files.could_keep_rows());
+      EXPECT_FALSE(rows.could_keep_rows());
+      ASSERT_EQ(rows.size(), files.size());
+      Batch a(rows.columns(), 1), b(files.columns(), 1);
+      for (int64_t record = 0; record < rows.size(); ++record) {
+        rows.fill(std::vector{record}, a);
+        files.fill(std::vector{record}, b);
+        for (size_t c = 0; c < a.columns().size(); ++c)
+          EXPECT_EQ(std::memcmp(a.data(c), b.data(c), static_cast<size_t>(a.bytes(c))), 0) << record;
+      }
+    }
+  }
 }
 
 TEST(OpenData, TextIsSplitByWindows) {

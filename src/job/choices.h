@@ -57,6 +57,9 @@ LOCKSTEP_CHOICE_NAMES(ImageCrop, "center", "random")
 enum class DataErrors : uint8_t { kStop, kSkip };
 LOCKSTEP_CHOICE_NAMES(DataErrors, "stop", "skip")
 
+enum class DataCache : uint8_t { kNone, kRows };
+LOCKSTEP_CHOICE_NAMES(DataCache, "none", "rows")
+
 enum class OptimizerName : uint8_t { kSgd, kAdam, kAdamW, kLamb, kLion, kAdafactor };
 LOCKSTEP_CHOICE_NAMES(OptimizerName, "sgd", "adam", "adamw", "lamb", "lion", "adafactor")
 

@@ -161,6 +161,15 @@ std::vector<Field> data_fields() {
           .in_bytes()
           .at_least(1 << 22)
           .defaults_to("512MiB"),
+      LOCKSTEP_FIELD(
+          data.cache,
+          "rows: records are decoded and encoded once and kept on disk, for later epochs, runs and "
+          "all workers of a host (docs/input.md); changes no bit")
+          .when(kTrainFormat, for_tables("none")),
+      LOCKSTEP_FIELD(data.cache_folder, "where data.cache keeps rows")
+          .example("/scratch/rows")
+          .or_else(".lockstep-index beside the data")
+          .when(kTrainFormat, for_tables("")),
   };
 }
 

@@ -81,6 +81,12 @@ void check_split(const JobSpec& spec) {
                     spec.where("data.split.column"), other);
 }
 
+void check_cache(const JobSpec& spec) {
+  if (spec.data.cache_folder.empty() || spec.data.cache == DataCache::kRows) return;
+  throw UserError("{}: data.cache_folder is for data.cache: rows, which is not given",
+                  spec.where("data.cache_folder"));
+}
+
 // The expressions of a job, refused by the line that they stand in.
 void check_expression(const JobSpec& spec, std::string_view path, const std::string& text) {
   try {
@@ -175,9 +181,13 @@ bool evaluates_apart(const JobSpec& spec) {
   return !spec.data.eval.files.empty() || format_of(spec) == DataOptions::Format::kFraud;
 }
 
-Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& progress) {
+Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& progress,
+                   const IndexProgress& cache_progress) {
   DataOptions options;
   options.progress = progress;
+  options.cache_progress = cache_progress;
+  options.cache = spec.data.cache == DataCache::kRows;
+  options.cache_folder = spec.data.cache_folder;
   options.format = format_of(spec);
   if (options.format == DataOptions::Format::kTable) options.table = name_of(*spec.data.train.format);
   options.train = {spec.data.train.files, spec.data.train.samples};
@@ -216,6 +226,7 @@ Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& pro
   options.split_eval = spec.data.split.eval;
   check_weights(spec);
   check_split(spec);
+  check_cache(spec);
   const ReadingMemory memory(spec);
   options.budget = memory.train;
   options.eval_budget = memory.eval;

@@ -144,6 +144,25 @@ TEST(InputReport, SaysThatMemoryIsShort) {
   EXPECT_NE(report.sentence().find("data.memory"), std::string::npos);
 }
 
+TEST(InputReport, NamesTheCacheWhereATableCouldHaveOne) {
+  InputReport report;
+  report.seconds = 10;
+  const auto names_it = [&] { return report.sentence().find("data.cache: rows") != std::string::npos; };
+  for (size_t cause = 0; cause < kWaitNames.size(); ++cause) {
+    report.waited = {};
+    report.waited[cause] = 2;
+    report.could_keep_rows = false;
+    EXPECT_FALSE(names_it()) << report.sentence();
+    report.could_keep_rows = true;
+    EXPECT_EQ(names_it(), kWaitNames[cause] == "decode" || kWaitNames[cause] == "transform")
+        << report.sentence();
+  }
+  report.decodes_again = true;
+  report.stages.decoded = 400;
+  report.stages.used = 100;
+  EXPECT_TRUE(names_it()) << report.sentence();
+}
+
 TEST(InputReport, OfAnIntervalIsTheDifference) {
   InputReport before, after;
   before.batches = 10;

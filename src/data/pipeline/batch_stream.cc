@@ -340,6 +340,7 @@ InputReport BatchStream::report() const {
   report.stages = stages();
   report.peak_bytes = source_counters_.memory()->peak();
   report.decodes_again = source_.looks_ahead() > 0;
+  report.could_keep_rows = source_.could_keep_rows();
   report.budget = source_.stages() != nullptr ? source_counters_.memory()->limit() : options_.budget;
   return report;
 }

@@ -50,13 +50,16 @@ std::string InputReport::sentence() const {
   const size_t worst = static_cast<size_t>(std::max_element(waited.begin(), waited.end()) - waited.begin());
   const std::string slow = fmt::format("steps waited for input {:.1f} % of the time, {:.0f} % of that for {}",
                                        100 * share, 100 * waited[worst] / all, kWaitNames[worst]);
+  const auto is = [&](InputStage stage) { return worst == static_cast<size_t>(stage); };
   const double decoded =
       stages.used > 0 ? static_cast<double>(stages.decoded) / static_cast<double>(stages.used) : 0;
   if (decodes_again && decoded > 1.5)
     return fmt::format(
         "{}: every record is decoded {:.1f} times, because data.memory does not hold the blocks that are "
-        "mixed with each other: raise it about that many times",
-        slow, decoded);
+        "mixed with each other: raise it about that many times{}",
+        slow, decoded, could_keep_rows ? ", or keep what is decoded with data.cache: rows" : "");
+  if (could_keep_rows && (is(InputStage::kDecode) || is(InputStage::kTransform)))
+    return fmt::format("{}: {}; or do it once with data.cache: rows", slow, kAdvice[worst]);
   return fmt::format("{}: {}", slow, kAdvice[worst]);
 }
 

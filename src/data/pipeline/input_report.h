@@ -21,13 +21,14 @@ struct InputReport {
   int64_t batches = 0;                             // handed over
   double seconds = 0;                              // from the first batch on
   std::array<double, kWaitNames.size()> waited{};  // seconds that the caller waited, by cause
-  double consumer = 0;         // seconds that readers had nothing to do because all was ready
-  int64_t readers = 0;         // at most at once
-  int64_t ahead = 0;           // batches made ahead, at most
-  int64_t peak_bytes = 0;      // that the source's blocks and all batches took together
-  int64_t budget = 0;          // that they may take
-  bool decodes_again = false;  // memory does not hold what the order mixes
-  StageTimes stages;           // the work itself, over all readers
+  double consumer = 0;           // seconds that readers had nothing to do because all was ready
+  int64_t readers = 0;           // at most at once
+  int64_t ahead = 0;             // batches made ahead, at most
+  int64_t peak_bytes = 0;        // that the source's blocks and all batches took together
+  int64_t budget = 0;            // that they may take
+  bool decodes_again = false;    // memory does not hold what the order mixes
+  bool could_keep_rows = false;  // of a table, and does not
+  StageTimes stages;             // the work itself, over all readers
 
   // What happened since an earlier report of the same stream; limits and peaks are those of this one.
   InputReport operator-(const InputReport& earlier) const;
