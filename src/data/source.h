@@ -99,6 +99,13 @@ class Source {
   // bytes is what takes time, so that reading them should begin.
   virtual void expect(std::span<const int64_t> /*records*/, std::span<const int64_t> /*epochs*/,
                       bool /*hint*/) const {}
+  // A source that reads blocks can load some before they are asked for, in memory that nothing else needs:
+  // how many of the records that will be filled next it wants to be told about for that, epochs included; 0:
+  // it knows enough, or has no room.
+  virtual int64_t loads_ahead() const { return 0; }
+  // Loads what of those is needed first and not there yet; false: there is nothing to do. What goes wrong is
+  // met again by whoever fills a batch with it, and only then raised.
+  virtual bool load_ahead() const { return false; }
   // Takes back what was said.
   virtual void expect_nothing() const {}
   // How many consecutive records are read at once: what the order of a run should respect. A power of two;

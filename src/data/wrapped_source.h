@@ -16,6 +16,8 @@ class WrappedSource : public Source {
   bool varies() const override { return source_->varies(); }
   std::string fingerprint() const override { return source_->fingerprint(); }
   int64_t looks_ahead() const override { return source_->looks_ahead(); }
+  int64_t loads_ahead() const override { return source_->loads_ahead(); }
+  bool load_ahead() const override { return source_->load_ahead(); }
   void expect_nothing() const override { source_->expect_nothing(); }
   int64_t block_records() const override { return source_->block_records(); }
   bool could_keep_rows() const override { return source_->could_keep_rows(); }

@@ -19,6 +19,7 @@ constexpr int64_t kMostFetchAhead = 64 << 20;
 constexpr int64_t kPlanGrowth = 32;
 constexpr double kGlance = 5e-3;  // seconds between two looks at what readers do
 constexpr double kBusy = 0.5;     // of a processor's time
+constexpr double kFading = 0.9;   // of what lately took time, from batch to batch
 
 double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -84,7 +85,7 @@ BatchStream::~BatchStream() {
   std::unique_lock lock(mutex_);
   stopping_ = true;
   changed_.wait(lock, [&] { return busy_ == 0; });
-  source_.expect_nothing();
+  forget_planned();
   const auto held = static_cast<int64_t>(open_.size() + spare_.size()) + (current_ ? 1 : 0);
   source_counters_.memory()->give(held * batch_bytes_);
 }
@@ -94,6 +95,8 @@ const Batch& BatchStream::get(int64_t number) {
   const Clock::time_point start = Clock::now();
   std::unique_lock lock(mutex_);
   if (report_.batches++ == 0) started_ = calm_since_ = seen_ = start;
+  with_batches_ = kFading * with_batches_ + (current_ ? seconds_between(handed_over_, start) : 0);
+  for_batches_ *= kFading;
   if (current_) close(std::move(current_));
   const bool follows = number == next_ && number > 0;
   if (number != next_) seek(number, lock);
@@ -105,6 +108,7 @@ const Batch& BatchStream::get(int64_t number) {
     finish(wanted, lock);
     const Clock::time_point end = Clock::now();
     look_at_readers(seconds_between(start, end), fetching_ ? processor_time() - processor : 0);
+    for_batches_ += seconds_between(start, end);
     const double behind = behind_ ? seconds_between(behind_since_, end) : 0;
     report_.waited[kReorderWait] += behind;
     attribute(seconds_between(start, end) - behind, before, stages(), report_);
@@ -119,6 +123,7 @@ const Batch& BatchStream::get(int64_t number) {
   Open done = std::move(open_.extract(number).mapped());
   current_ = std::move(done.batch);
   call_readers();
+  handed_over_ = Clock::now();
   if (done.error) std::rethrow_exception(done.error);
   return *current_;
 }
@@ -145,12 +150,13 @@ void BatchStream::finish(Open& open, std::unique_lock<std::mutex>& lock) {
 
 void BatchStream::read_ahead() {
   std::unique_lock lock(mutex_);
-  for (;;) {
-    if (!stopping_ && should_plan())
+  const auto has_work = [&] { return claimed_ < end_of_ahead() && can_make(); };
+  while (!stopping_) {
+    if (should_plan())
       plan_next(lock);
-    else if (!stopping_ && claimed_ < end_of_ahead() && can_make())
+    else if (has_work())
       make_next(lock);
-    else
+    else if (!look_ahead(lock) && !has_work())  // a batch may have been taken meanwhile
       break;
   }
   --busy_;
@@ -168,15 +174,17 @@ void BatchStream::make_next(std::unique_lock<std::mutex>& lock) {
     planned = std::move(planned_.front());
     planned_.pop_front();
   }
+  const int64_t held = planned.bytes();
   Open& target = open(piece / pieces_);
   lock.unlock();
   std::exception_ptr error;
-  if (planned.records.empty()) plan_piece(piece, planned);
+  if (planned.records.empty()) plan_piece(piece, source_.varies(), planned);
   try {
     fill_piece(piece, target, planned);
   } catch (...) {
     error = std::current_exception();
   }
+  source_counters_.memory()->give(held);
   lock.lock();
   target.left -= static_cast<int64_t>(planned.records.size());
   const int64_t row = piece % pieces_ * piece_rows_;
@@ -196,20 +204,47 @@ void BatchStream::plan_next(std::unique_lock<std::mutex>& lock) {
   const bool hint = knobs_.fetch() > 0;
   lock.unlock();
   Planned planned;
-  plan_piece(piece, planned);
+  plan_piece(piece, source_.varies() || source_.looks_ahead() == 0, planned);
   source_.expect(planned.records, planned.epochs, hint);
+  if (!source_.varies()) planned.epochs = {};
+  source_counters_.memory()->take(planned.bytes());
   lock.lock();
   planning_ = false;
   planned_.push_back(std::move(planned));
   if (waits_) changed_.notify_all();
 }
 
-void BatchStream::plan_piece(int64_t piece, Planned& planned) const {
+// All batches that may be made are made or being made. Where the caller does little but wait for them, what is
+// loaded ahead only leaves the processor's cache before it is used. Loading is what takes time, so it comes
+// before planning.
+bool BatchStream::look_ahead(std::unique_lock<std::mutex>& lock) {
+  if (waits_ || with_batches_ < for_batches_) return false;
+  was_full_ = true;
+  lock.unlock();
+  const bool loaded = source_.load_ahead();
+  lock.lock();
+  if (loaded) return true;
+  const auto planned = static_cast<int64_t>(planned_.size());
+  if (planning_ || stopping_ || claimed_ + planned >= plan_.batches * pieces_) return false;
+  if ((planned + 1) * piece_rows_ > source_.loads_ahead()) return false;
+  plan_next(lock);
+  return true;
+}
+
+void BatchStream::forget_planned() {
+  int64_t held = 0;
+  for (const Planned& planned : planned_) held += planned.bytes();
+  source_counters_.memory()->give(held);
+  planned_.clear();
+  source_.expect_nothing();
+}
+
+void BatchStream::plan_piece(int64_t piece, bool epochs, Planned& planned) const {
   const StageCounters::Timer timer(own_counters_, InputStage::kAssemble);
   const int64_t first = piece % pieces_ * piece_rows_;
   const int64_t rows = std::clamp<int64_t>(rows_of(piece / pieces_) - first, 0, piece_rows_);
   planned.records.resize(static_cast<size_t>(rows));
-  plan_.records(piece / pieces_, first, planned.records, source_.varies() ? &planned.epochs : nullptr);
+  plan_.records(piece / pieces_, first, planned.records, epochs ? &planned.epochs : nullptr);
 }
 
 void BatchStream::fill_piece(int64_t piece, Open& open, Planned& planned) const {
@@ -256,8 +291,7 @@ void BatchStream::seek(int64_t batch, std::unique_lock<std::mutex>& lock) {
   stopping_ = false;
   for (auto& [number, made] : open_) spare_.push_back(std::move(made.batch));
   open_.clear();
-  planned_.clear();
-  source_.expect_nothing();
+  forget_planned();
   claimed_ = begun_ = batch * pieces_;
 }
 

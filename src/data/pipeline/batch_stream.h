@@ -5,7 +5,8 @@
 // is needed first; the caller, where it has to wait, takes pieces of it too: without readers, or where they
 // find no time, nothing is slower than without a stream. How many readers there are and how far ahead they
 // work tunes itself (pipeline/reading_knobs.h) under the limit of bytes. Where the source wants to know what
-// will be read, pieces are planned further ahead than they are made. What goes wrong in making a batch is
+// will be read, pieces are planned further ahead than they are made; and where readers have made all batches
+// that they may, they have the source load what the next ones need. What goes wrong in making a batch is
 // thrown when that batch is asked for, never before; of several faults, that of the first piece.
 #pragma once
 #include <chrono>
@@ -71,10 +72,11 @@ class BatchStream {
   // The records of a piece.
   struct Planned {
     std::vector<int64_t> records, epochs;
+    int64_t bytes() const { return static_cast<int64_t>((records.size() + epochs.size()) * sizeof(int64_t)); }
   };
 
   int64_t rows_of(int64_t batch) const;
-  void plan_piece(int64_t piece, Planned& planned) const;
+  void plan_piece(int64_t piece, bool epochs, Planned& planned) const;
   void fill_piece(int64_t piece, Open& open, Planned& planned) const;
   StageTimes stages() const;
   // All below with the lock held; those that take it let it go while they work.
@@ -86,6 +88,8 @@ class BatchStream {
   bool should_plan() const;
   void make_next(std::unique_lock<std::mutex>& lock);
   void plan_next(std::unique_lock<std::mutex>& lock);
+  bool look_ahead(std::unique_lock<std::mutex>& lock);  // false: there is nothing to do
+  void forget_planned();
   void finish(Open& open, std::unique_lock<std::mutex>& lock);
   void call_readers();
   void read_ahead();  // what a reader does; takes the lock itself
@@ -116,6 +120,9 @@ class BatchStream {
   bool waits_ = false;           // the caller does
   bool stopping_ = false;        // readers are to leave
   int busy_ = 0;                 // readers at work
+  // Seconds that the caller lately spent with its batches, and waiting for them.
+  double with_batches_ = 0, for_batches_ = 0;
+  Clock::time_point handed_over_;
   Clock::time_point full_since_;
   bool full_ = false;
   bool was_full_ = false;           // since the caller last waited

@@ -14,14 +14,19 @@ namespace {
 // So many loads for at least the third time are no accident: an epoch that was resumed in its middle leaves
 // blocks behind that are not used up, and each of them comes back once.
 constexpr int64_t kThrashing = 64;
-// What an expected record takes beside its row: its number in the plan, with its epoch, and in a list here.
-constexpr int64_t kExpectedBytes = 24;
+// What an expected record takes beside its row and its place in the plan.
+constexpr int64_t kExpectedBytes = 16;
 constexpr int64_t kShares = 64;
 // Room for so many blocks that are loaded at once.
 constexpr int64_t kLoads = 8;
 // Blocks that an order has open: 16 lanes of 64.
 constexpr size_t kMostApart = 1024;
+// A block counts as used lately until so many records were used for each block there is.
+constexpr int64_t kLately = 2;
 constexpr int kSpins = 200;
+
+// Which records were used is kept where less than this part of the memory is free.
+constexpr int64_t kShort = 3;
 
 // The lock is held for some microseconds: waiting for it asleep costs more.
 std::unique_lock<std::mutex> lock_soon(std::mutex& mutex) {
@@ -82,33 +87,56 @@ BlockCache::Use BlockCache::get(int64_t key, std::span<const uint32_t> records, 
     --waiting_;
   }
   note_loaded_again(key);
+  forget_need(key);
   const std::vector<uint32_t> only = wanted(key, records, reloaded);
-  Entry& entry = entries_[key];
-  if (const auto apart = apart_.find(key); apart != apart_.end())
-    entry.used = std::exchange(apart->second, 0);
-  ++loads_;
-  take(options_.loading);
+  Entry& entry = begin_load(key);
   lock.unlock();
   std::unique_ptr<RowBlock> loaded;
   try {
     loaded = load(only);
   } catch (...) {
     lock.lock();
-    --loads_;
-    take(-options_.loading);
-    entries_.erase(key);
-    changed_.notify_all();
+    fail_load(key);
     throw;
   }
   lock.lock();
+  end_load(key, entry, std::move(loaded));
+  return use(key, entry, records, waited());
+}
+
+BlockCache::Entry& BlockCache::begin_load(int64_t key) {
+  Entry& entry = entries_[key];
+  if (const auto apart = apart_.find(key); apart != apart_.end())
+    entry.due -= static_cast<int32_t>(std::exchange(apart->second, 0));
+  ++loads_;
+  take(options_.loading);
+  return entry;
+}
+
+void BlockCache::end_load(int64_t key, Entry& entry, std::unique_ptr<RowBlock> loaded) {
   --loads_;
   take(loaded->bytes() - options_.loading);
   entry.block = std::move(loaded);
-  recent_.push_front(key);
-  entry.recent = recent_.begin();
+  entry.due += static_cast<int32_t>(entry.block->records());
+  entry.moved = uses_;
+  const ByteBudget& memory = *options_.memory;
+  if (!sparse_ && kept_.empty() && memory.used() > memory.limit() - memory.limit() / kShort)
+    entry.used.assign(static_cast<size_t>(entry.block->records() + 63) / 64, 0);
+  if (entry.ahead) {
+    ahead_.emplace(entry.turn, key);
+  } else {
+    recent_.push_front(key);
+    entry.recent = recent_.begin();
+  }
   if (!kept_.empty()) kept_[static_cast<size_t>(key)].store(entry.block.get(), std::memory_order_release);
   if (waiting_ > 0) changed_.notify_all();
-  return use(key, entry, records, waited());
+}
+
+void BlockCache::fail_load(int64_t key) {
+  --loads_;
+  take(-options_.loading);
+  entries_.erase(key);
+  changed_.notify_all();
 }
 
 void BlockCache::find(std::span<Wanted> records, Found& found) {
@@ -128,12 +156,14 @@ void BlockCache::find(std::span<Wanted> records, Found& found) {
       if (entry != nullptr) {
         ++entry->readers;
         found.used_.emplace_back(key, entry);
-        recent_.splice(recent_.begin(), recent_, entry->recent);
+        touch(key, *entry);
       }
     }
     if (entry == nullptr || !entry->block->holds(wanted.record)) continue;
     wanted.row = entry->block->row(wanted.record);
-    ++entry->used;
+    ++uses_;
+    --entry->due;
+    if (!entry->used.empty()) note_used(*entry, {&wanted.record, 1});
     if (sparse_) forget_expected(key, {&wanted.record, 1});
   }
 }
@@ -141,10 +171,12 @@ void BlockCache::find(std::span<Wanted> records, Found& found) {
 BlockCache::Use BlockCache::use(int64_t key, Entry& entry, std::span<const uint32_t> records,
                                 int64_t waited) {
   if (!kept_.empty()) return {entry.block.get(), this, key, nullptr, waited};
-  entry.used += static_cast<int64_t>(records.size());
+  uses_ += static_cast<int64_t>(records.size());
+  entry.due -= static_cast<int32_t>(records.size());
+  if (!entry.used.empty()) note_used(entry, records);
   ++entry.readers;
   forget_expected(key, records);
-  recent_.splice(recent_.begin(), recent_, entry.recent);
+  touch(key, entry);
   return {entry.block.get(), this, key, &entry, waited};
 }
 
@@ -194,22 +226,67 @@ void BlockCache::give_back(Found& found) {
   if (waiting_ > 0) changed_.notify_all();
 }
 
+void BlockCache::touch(int64_t key, Entry& entry) {
+  if (!entry.ahead) {
+    // Moving it touches its neighbours, which no cache holds: those used lately stay where they are.
+    if (uses_ - entry.moved < kLately * static_cast<int64_t>(recent_.size())) return;
+    entry.moved = uses_;
+    recent_.splice(recent_.begin(), recent_, entry.recent);
+    return;
+  }
+  entry.moved = uses_;
+  entry.ahead = false;
+  ahead_.erase(entry.turn);
+  recent_.push_front(key);
+  entry.recent = recent_.begin();
+}
+
+void BlockCache::set_ahead(int64_t key, Entry& entry, int64_t turn) {
+  recent_.erase(entry.recent);
+  entry.ahead = true;
+  entry.turn = turn;
+  ahead_.emplace(turn, key);
+}
+
 std::unique_ptr<const RowBlock> BlockCache::end_use(int64_t key, Entry& entry) {
-  if (--entry.readers > 0 || !used_up(key, entry)) return nullptr;
+  if (--entry.readers > 0) return nullptr;
+  // What this epoch had of it is used; the next one is still to come.
+  if (entry.next_turn != 0 && !entry.ahead && entry.block->whole() && entry.due <= entry.block->records())
+    set_ahead(key, entry, std::exchange(entry.next_turn, 0));
+  if (!used_up(key, entry)) {
+    if (!entry.used.empty() && !entry.listed && entry.next_turn == 0 &&
+        2 * entry.due <= entry.block->records()) {
+      entry.listed = true;
+      half_used_.push_back(key);
+    }
+    return nullptr;
+  }
+  if (entry.next_turn != 0) add_need(entry.next_turn, {key, entry.epoch});
   dropped_early_.erase(key);
   return drop(key);
 }
 
 bool BlockCache::used_up(int64_t key, const Entry& entry) const {
-  return sparse_ ? expected_.count(key) == 0 : entry.used >= entry.block->records();
+  return sparse_ ? expected_.count(key) == 0 : entry.due <= 0;
 }
 
 // Where nothing is left to let go and nobody is at work, one block is loaded whatever others have taken.
-bool BlockCache::make_room() { return let_go(options_.loading) || (loads_ == 0 && recent_.empty()); }
+bool BlockCache::make_room() {
+  return let_go(options_.loading) || (loads_ == 0 && recent_.empty() && ahead_.empty());
+}
 
 bool BlockCache::let_go(int64_t bytes) {
   const ByteBudget& memory = *options_.memory;
   const auto fits = [&] { return memory.used() + bytes <= memory.limit(); };
+  shrink_until(fits);
+  for (auto at = ahead_.end(); !fits() && at != ahead_.begin();) {
+    const auto [turn, key] = *--at;
+    const Entry& entry = entries_.at(key);
+    if (entry.readers > 0) continue;
+    add_need(turn, {key, entry.epoch});
+    ++at;
+    drop(key);
+  }
   for (auto at = recent_.end(); !fits() && at != recent_.begin();) {
     const int64_t key = *--at;
     if (entries_.at(key).readers > 0) continue;
@@ -220,10 +297,36 @@ bool BlockCache::let_go(int64_t bytes) {
   return fits();
 }
 
+void BlockCache::note_used(Entry& entry, std::span<const uint32_t> records) {
+  for (const uint32_t record : records) entry.used[record / 64] |= uint64_t{1} << record % 64;
+}
+
+void BlockCache::shrink_until(const std::function<bool()>& fits) {
+  while (!fits() && !half_used_.empty()) {
+    const int64_t key = half_used_.back();
+    half_used_.pop_back();
+    const auto found = entries_.find(key);
+    if (found == entries_.end() || !found->second.listed) continue;
+    Entry& entry = found->second;
+    entry.listed = false;
+    if (entry.readers > 0 || entry.next_turn != 0) continue;
+    // Both are there for a moment.
+    if (options_.memory->used() + entry.block->bytes() / 2 > options_.memory->limit()) return;
+    std::unique_ptr<RowBlock> smaller = entry.block->without(entry.used);
+    if (!smaller) continue;
+    take(smaller->bytes());
+    take(-entry.block->bytes());
+    entry.block = std::move(smaller);
+  }
+}
+
 std::unique_ptr<const RowBlock> BlockCache::drop(int64_t key) {
   const auto found = entries_.find(key);
   take(-found->second.block->bytes());
-  recent_.erase(found->second.recent);
+  if (found->second.ahead)
+    ahead_.erase(found->second.turn);
+  else
+    recent_.erase(found->second.recent);
   std::unique_ptr<const RowBlock> block = std::move(found->second.block);
   entries_.erase(found);
   return block;
@@ -240,6 +343,7 @@ void BlockCache::note_loaded_again(int64_t key) {
   if (found == dropped_early_.end() || found->second < 2 || ++again_ < kThrashing) return;
   sparse_ = true;
   dropped_early_.clear();
+  forget_needs();
 }
 
 // Blocks that are first loaded together take different shares of what is expected of them, so that they do
@@ -279,6 +383,8 @@ void BlockCache::expect_nothing() {
   expected_.clear();
   apart_.clear();
   begins_ = true;
+  forget_needs();
+  while (!ahead_.empty()) drop(ahead_.begin()->second);
 }
 
 bool BlockCache::is_loading(int64_t key) const {

@@ -9,6 +9,12 @@
 // mixes. From then on a block is loaded for the records of it that are expected next, and only these are
 // kept: as many as memory holds, so that a block is loaded as rarely as possible.
 //
+// Where there is memory that nobody needs, blocks are loaded before they are asked for (load_ahead), in the
+// order in which they will be: an epoch begins with all its windows at once, and what that takes is spread
+// over the time before it. Blocks of which half is used then make do with half of their memory. Such a block
+// never takes the room of one that is needed sooner: it gives way to everything that is asked for, the one
+// that is needed last first, and comes again when there is room.
+//
 // When reading begins, or goes on somewhere else, somebody waits for a batch whose records lie in as many
 // blocks. A block of which something is asked for the first time then is not loaded: its records are read by
 // themselves (read_apart). That is done for as many blocks as an order has open, so an epoch costs a few more
@@ -22,6 +28,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -42,10 +49,20 @@ struct BlockCacheOptions {
 };
 
 class BlockCache {
+  static constexpr int64_t kUnknown = -1;
+
   struct Entry {
+    // What every use looks at comes first.
     std::unique_ptr<const RowBlock> block;  // null while it is loaded
-    int64_t used = 0;
-    int64_t readers = 0;
+    int32_t due = 0;                        // uses of its records until it can go
+    int32_t readers = 0;
+    int64_t moved = 0;  // how many uses of blocks there had been when it came to the front of recent_
+    std::vector<uint64_t> used;  // a bit for each of its records, where memory is short; or none
+    bool ahead = false;          // nobody has asked for it yet: it stands in ahead_, not in recent_
+    bool listed = false;         // in half_used_
+    int64_t epoch = kUnknown;    // the last one that it is wanted for, as far as that was said
+    int64_t turn = 0;            // in the order of what will be wanted
+    int64_t next_turn = 0;       // that of the epoch after this one, where it stays for that; 0: it does not
     std::list<int64_t>::iterator recent;
   };
 
@@ -114,6 +131,19 @@ class BlockCache {
   // the lock and once for a block, says whether they are a small part of it.
   bool read_apart(int64_t key, std::span<const uint32_t> records, const std::function<bool()>& is_little);
 
+  struct Need {
+    int64_t key;
+    int64_t epoch;
+  };
+  // These blocks will be asked for, in this order and after all that was said before; one that is needed in
+  // several epochs is said for each.
+  void will_need(std::span<const Need> blocks);
+  // Whether it should be told of more: all that it was told of is there, and there is room.
+  bool has_room_ahead();
+  // Loads the first of them that is not there; false: there is none, or no room. What `load` throws is
+  // dropped: whoever asks for the block will meet it.
+  bool load_ahead(const std::function<std::unique_ptr<RowBlock>(int64_t key)>& load);
+
   // How many records it wants to be told about ahead of their use; 0: it holds whole blocks.
   int64_t looks_ahead() const;
   // These records of a block will be used.
@@ -135,6 +165,21 @@ class BlockCache {
   bool make_room();
   // Lets blocks go until others can take so many bytes; false: there are none that can go.
   bool let_go(int64_t bytes);
+  void note_used(Entry& entry, std::span<const uint32_t> records);
+  // Frees the memory of records that were used, of blocks with many such, until `fits` holds.
+  void shrink_until(const std::function<bool()>& fits);
+  // Makes room for a block to be loaded ahead, by letting go what nobody will ask for.
+  bool make_room_ahead();
+  bool seems_forgotten(const Entry& entry) const;
+  void add_need(int64_t turn, const Need& need);
+  void forget_need(int64_t key);  // somebody asked for it
+  void forget_needs();
+  void keep_for(const Need& need, int64_t turn, int64_t key, Entry& entry);
+  void touch(int64_t key, Entry& entry);
+  void set_ahead(int64_t key, Entry& entry, int64_t turn);
+  Entry& begin_load(int64_t key);
+  void end_load(int64_t key, Entry& entry, std::unique_ptr<RowBlock> loaded);
+  void fail_load(int64_t key);
   bool used_up(int64_t key, const Entry& entry) const;
   // Gives what it held.
   std::unique_ptr<const RowBlock> drop(int64_t key);
@@ -148,6 +193,12 @@ class BlockCache {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::unordered_map<int64_t, Entry> entries_;
+  std::map<int64_t, int64_t> ahead_;             // keys of blocks that were loaded ahead, by their turn
+  std::map<int64_t, Need> needs_;                // blocks to load ahead, by their turn
+  std::unordered_map<int64_t, int64_t> needed_;  // their turns, by key
+  std::vector<int64_t> half_used_;               // keys of blocks that can do with half of their memory
+  int64_t turns_ = 0;
+  int64_t uses_ = 0;
   std::unordered_map<int64_t, std::vector<uint32_t>> expected_;  // and not used yet, by key
   std::unordered_map<int64_t, int> dropped_early_;               // how often, by key
   std::list<int64_t> recent_;                                    // keys of loaded blocks, the last used first

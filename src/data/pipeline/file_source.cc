@@ -59,6 +59,11 @@ bool same_columns(const std::vector<BlockField>& fields, const std::vector<Colum
                     });
 }
 
+// Of the memory, what plans of records whose blocks are loaded ahead may take, and what a record takes there.
+constexpr int64_t kPlannedShare = 16;
+constexpr int64_t kPlannedBytes = 8;
+// Some times the blocks that an order has open; a block that is told of twice costs a look.
+constexpr size_t kTold = 8192;
 // Records that are looked for under one lock.
 constexpr size_t kFindAtOnce = 256;
 
@@ -111,7 +116,10 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
         block_, loading, options_.budget);
   // Blocks that are kept leave a share to batches, and to what the format keeps. What is another thing in the
   // next epoch is not worth keeping.
-  const int64_t others = options_.budget / 8 + shards_->format().use_memory(counters_.memory());
+  const int64_t of_format = shards_->format().use_memory(counters_.memory());
+  const int64_t others = options_.budget / 8 + of_format;
+  // A format that keeps what it has unpacked has a use for all memory.
+  looks_for_blocks_ = of_format == 0;
   const bool keep_all = !varies_ && blocks_ * rows + loading + others <= options_.budget;
   cache_ = std::make_unique<BlockCache>(BlockCacheOptions{.memory = counters_.memory(),
                                                           .loading = loading,
@@ -250,22 +258,52 @@ int64_t FileSource::load_missing(std::span<BlockCache::Wanted> records, const Ro
   return waited;
 }
 
+int64_t FileSource::loads_ahead() const {
+  return looks_for_blocks_ && cache_->has_room_ahead() ? options_.budget / kPlannedShare / kPlannedBytes : 0;
+}
+
+bool FileSource::load_ahead() const {
+  return looks_for_blocks_ && cache_->load_ahead([&](int64_t key) { return load(key, {}); });
+}
+
+void FileSource::tell_blocks(std::span<const BlockCache::Wanted> records,
+                             std::span<const int64_t> epochs) const {
+  std::vector<BlockCache::Need> needs;
+  const std::lock_guard lock(told_mutex_);
+  told_.resize(kTold, {-1, -1});
+  for (const BlockCache::Wanted& one : records) {
+    // The key of what varies has its epoch.
+    const int64_t epoch = varies_ || epochs.empty() ? 0 : epochs[one.place];
+    BlockCache::Need& told = told_[static_cast<size_t>(one.key) % kTold];
+    if (told.key == one.key && told.epoch == epoch) continue;
+    told = {one.key, epoch};
+    needs.push_back(told);
+  }
+  cache_->will_need(needs);
+}
+
 void FileSource::expect(std::span<const int64_t> records, std::span<const int64_t> epochs, bool hint) const {
-  for_each_block(wanted(records, epochs),
-                 [&](int64_t key, std::span<BlockCache::Wanted>, std::span<const uint32_t> in_block) {
-                   if (cache_->looks_ahead() > 0) cache_->expect(key, in_block);
-                   if (!hint || cache_->holds(key)) return;
-                   {
-                     const std::lock_guard lock(hinted_mutex_);
-                     if (!hinted_.insert(key).second) return;
-                   }
-                   const int64_t first = key % blocks_ * block_;
-                   shards_->expect(first, std::min(block_, size() - first));
-                 });
+  const std::span<BlockCache::Wanted> all = wanted(records, epochs);
+  if (looks_for_blocks_) tell_blocks(all, epochs);
+  if (!hint && cache_->looks_ahead() == 0) return;
+  for_each_block(all, [&](int64_t key, std::span<BlockCache::Wanted>, std::span<const uint32_t> in_block) {
+    if (cache_->looks_ahead() > 0) cache_->expect(key, in_block);
+    if (!hint || cache_->holds(key)) return;
+    {
+      const std::lock_guard lock(hinted_mutex_);
+      if (!hinted_.insert(key).second) return;
+    }
+    const int64_t first = key % blocks_ * block_;
+    shards_->expect(first, std::min(block_, size() - first));
+  });
 }
 
 void FileSource::expect_nothing() const {
   cache_->expect_nothing();
+  {
+    const std::lock_guard lock(told_mutex_);
+    told_.clear();
+  }
   const std::lock_guard lock(hinted_mutex_);
   hinted_.clear();
 }

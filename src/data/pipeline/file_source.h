@@ -46,6 +46,8 @@ class FileSource : public Source {
                       Batch& batch) const override;
   int64_t looks_ahead() const override { return cache_->looks_ahead(); }
   void expect(std::span<const int64_t> records, std::span<const int64_t> epochs, bool hint) const override;
+  int64_t loads_ahead() const override;
+  bool load_ahead() const override;
   void expect_nothing() const override;
   std::string fingerprint() const override { return fingerprint_; }
   std::string describe(int64_t record) const override { return shards_->describe(record); }
@@ -75,6 +77,8 @@ class FileSource : public Source {
   int64_t load_missing(std::span<BlockCache::Wanted> records, const RowWriter& writer) const;
   std::unique_ptr<RowBlock> load(int64_t key, std::span<const uint32_t> only) const;
   RowBlock rows_of(int64_t epoch, int64_t first, int64_t count, std::span<const uint32_t> only) const;
+  // Tells the cache of blocks that it was not told of lately.
+  void tell_blocks(std::span<const BlockCache::Wanted> records, std::span<const int64_t> epochs) const;
   // Whether reading these records of a block by themselves takes a small part of what the block takes.
   bool is_little(int64_t key, std::span<const uint32_t> in_block) const;
 
@@ -91,6 +95,9 @@ class FileSource : public Source {
   std::string fingerprint_;
   mutable StageCounters counters_;
   mutable std::unique_ptr<BlockCache> cache_;
+  bool looks_for_blocks_ = true;  // that can be loaded ahead
+  mutable std::mutex told_mutex_;
+  mutable std::vector<BlockCache::Need> told_;  // what the cache was told last, by hash of the key
   mutable std::mutex hinted_mutex_;
   mutable std::unordered_set<int64_t> hinted_;  // blocks whose bytes were asked for, not loaded yet
 };

@@ -26,10 +26,10 @@ RowLayout::RowLayout(const std::vector<Column>& columns) : offsets_{0} {
 
 RowBlock::RowBlock(const RowLayout& layout, const std::vector<Column>& columns, const ColumnBlock& block,
                    std::span<const uint32_t> only)
-    : only_(only.begin(), only.end()),
-      records_(only.empty() ? block.records : static_cast<int64_t>(only.size())),
+    : records_(only.empty() ? block.records : static_cast<int64_t>(only.size())),
       row_bytes_(layout.row_bytes()),
       rows_(std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(records_ * row_bytes_))) {
+  hold_only(only);
   check_block(block);
   for (size_t c = 0; c < columns.size(); ++c) {
     const BlockColumn& column = block.column(columns[c].name);
@@ -41,7 +41,7 @@ RowBlock::RowBlock(const RowLayout& layout, const std::vector<Column>& columns, 
     const std::byte* from = static_cast<const std::byte*>(data_of(column));
     std::byte* to = rows_.get() + layout.offset(c);
     for (int64_t r = 0; r < records_; ++r, to += row_bytes_) {
-      const auto record = only_.empty() ? static_cast<size_t>(r) : size_t{only_[static_cast<size_t>(r)]};
+      const auto record = only.empty() ? static_cast<size_t>(r) : size_t{only[static_cast<size_t>(r)]};
       // Single values are most columns; they take no call.
       if (bytes == 4)
         std::memcpy(to, from + record * 4, 4);
@@ -53,16 +53,40 @@ RowBlock::RowBlock(const RowLayout& layout, const std::vector<Column>& columns, 
 
 RowBlock::RowBlock(int64_t row_bytes, int64_t records, std::unique_ptr<std::byte[]> rows,
                    std::span<const uint32_t> only)
-    : only_(only.begin(), only.end()),
-      records_(only.empty() ? records : static_cast<int64_t>(only.size())),
+    : records_(only.empty() ? records : static_cast<int64_t>(only.size())),
       row_bytes_(row_bytes),
       rows_(std::move(rows)) {
-  if (only_.empty()) return;
+  if (only.empty()) return;
+  hold_only(only);
   auto kept = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(records_ * row_bytes_));
-  for (size_t r = 0; r < only_.size(); ++r)
-    std::memcpy(kept.get() + r * static_cast<size_t>(row_bytes_), rows_.get() + only_[r] * row_bytes_,
+  for (size_t r = 0; r < only.size(); ++r)
+    std::memcpy(kept.get() + r * static_cast<size_t>(row_bytes_), rows_.get() + only[r] * row_bytes_,
                 static_cast<size_t>(row_bytes_));
   rows_ = std::move(kept);
+}
+
+void RowBlock::hold_only(std::span<const uint32_t> only) {
+  if (only.empty()) return;
+  some_.resize(only.back() / kSome + 1);
+  for (const uint32_t record : only) some_[record / kSome].records |= uint64_t{1} << record % kSome;
+  int64_t before = 0;
+  for (Some& some : some_) {
+    some.before = before;
+    before += std::popcount(some.records);
+  }
+}
+
+std::unique_ptr<RowBlock> RowBlock::without(std::span<const uint64_t> marks) const {
+  std::vector<uint32_t> left;
+  for (uint32_t record = 0; record < marks.size() * kSome; ++record) {
+    const bool held = whole() ? record < records_ : holds(record);
+    if (held && (marks[record / kSome] >> record % kSome & 1) == 0) left.push_back(record);
+  }
+  if (left.empty()) return nullptr;
+  const auto bytes = static_cast<size_t>(row_bytes_);
+  auto rows = std::make_unique_for_overwrite<std::byte[]>(left.size() * bytes);
+  for (size_t r = 0; r < left.size(); ++r) std::memcpy(rows.get() + r * bytes, row(left[r]), bytes);
+  return std::make_unique<RowBlock>(of_rows(row_bytes_, 0, std::move(rows), left));
 }
 
 }  // namespace lockstep

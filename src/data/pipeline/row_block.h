@@ -4,6 +4,7 @@
 // Where a format keeps records compact (format/compact_rows.h), a row is one of these instead.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -46,27 +47,43 @@ class RowBlock {
                           std::span<const uint32_t> held) {
     RowBlock block(row_bytes, records, std::move(rows));
     if (held.empty()) return block;
-    block.only_.assign(held.begin(), held.end());
+    block.hold_only(held);
     block.records_ = static_cast<int64_t>(held.size());
     return block;
   }
 
   int64_t records() const { return records_; }  // that it holds
   int64_t bytes() const {
-    return static_cast<int64_t>(sizeof(RowBlock) + only_.size() * sizeof(uint32_t)) + records_ * row_bytes_;
+    return static_cast<int64_t>(sizeof(RowBlock) + some_.size() * sizeof(Some)) + records_ * row_bytes_;
   }
   bool holds(uint32_t record) const {
-    return only_.empty() || std::binary_search(only_.begin(), only_.end(), record);
+    if (some_.empty()) return true;
+    const size_t at = record / kSome;
+    return at < some_.size() && (some_[at].records >> record % kSome & 1) != 0;
   }
   // Of a record that it holds, by its number in the block.
   const std::byte* row(uint32_t record) const {
-    const int64_t at = only_.empty() ? int64_t{record}
-                                     : std::lower_bound(only_.begin(), only_.end(), record) - only_.begin();
-    return rows_.get() + at * row_bytes_;
+    if (some_.empty()) return rows_.get() + int64_t{record} * row_bytes_;
+    const Some& some = some_[record / kSome];
+    const uint64_t before = some.records & ((uint64_t{1} << record % kSome) - 1);
+    return rows_.get() + (some.before + std::popcount(before)) * row_bytes_;
   }
+  bool whole() const { return some_.empty(); }  // holds all records
+  // The same without those of its records that are marked, record r by bit r % 64 of marks[r / 64]; null
+  // where none are left.
+  std::unique_ptr<RowBlock> without(std::span<const uint64_t> marks) const;
 
  private:
-  std::vector<uint32_t> only_;
+  static constexpr uint32_t kSome = 64;
+  // Which of 64 records are held, and how many of those before them.
+  struct Some {
+    uint64_t records = 0;
+    int64_t before = 0;
+  };
+
+  void hold_only(std::span<const uint32_t> only);
+
+  std::vector<Some> some_;  // empty: all
   int64_t records_;
   int64_t row_bytes_;
   std::unique_ptr<std::byte[]> rows_;

@@ -31,6 +31,8 @@ class RowCacheSource : public WrappedSource {
 
   void fill(std::span<const int64_t> records, Batch& batch) const override;
   int64_t looks_ahead() const override { return 0; }
+  int64_t loads_ahead() const override { return 0; }
+  bool load_ahead() const override { return false; }
   void expect(std::span<const int64_t> records, std::span<const int64_t> epochs, bool hint) const override;
   void expect_nothing() const override { hints_.clear(); }
   bool could_keep_rows() const override { return false; }  // it does
