@@ -166,6 +166,7 @@ RowBlock FileSource::rows(int64_t first, int64_t count) const {
 // A granule is about a sixteenth of a block of text; pages and compressed blocks are more of it, or all.
 bool FileSource::is_little(int64_t key, std::span<const uint32_t> in_block) const {
   if (static_cast<int64_t>(in_block.size()) * 8 > block_) return false;
+  if (encoding_ != nullptr) return true;  // unpacking is what it takes then, not reading
   const int64_t first = key % blocks_ * block_;
   int64_t bytes = 0;
   for (const uint32_t record : in_block) bytes += shards_->bytes_of(first + record, 1);
@@ -186,16 +187,21 @@ std::span<BlockCache::Wanted> FileSource::wanted(std::span<const int64_t> record
 }
 
 template <typename Visit>
-void FileSource::for_each_block(std::span<BlockCache::Wanted> records, const Visit& visit) const {
+void FileSource::for_each_block(std::span<BlockCache::Wanted> records, const Visit& visit,
+                                bool backwards) const {
   std::sort(records.begin(), records.end(),
             [](const auto& a, const auto& b) { return a.key != b.key ? a.key < b.key : a.place < b.place; });
   thread_local std::vector<uint32_t> in_block;
-  for (size_t at = 0; at < records.size();) {
-    const int64_t key = records[at].key;
-    const size_t begin = at;
+  size_t begin = 0, end = records.size();  // of what is left
+  while (begin < end) {
+    const int64_t key = records[backwards ? end - 1 : begin].key;
+    size_t from = backwards ? end - 1 : begin, to = from + 1;
+    while (from > begin && records[from - 1].key == key) --from;
+    while (to < end && records[to].key == key) ++to;
     in_block.clear();
-    for (; at < records.size() && records[at].key == key; ++at) in_block.push_back(records[at].record);
-    visit(key, records.subspan(begin, at - begin), in_block);
+    for (size_t at = from; at < to; ++at) in_block.push_back(records[at].record);
+    visit(key, records.subspan(from, to - from), in_block);
+    (backwards ? end : begin) = backwards ? from : to;
   }
 }
 
@@ -221,27 +227,48 @@ void FileSource::fill_in_epochs(std::span<const int64_t> records, std::span<cons
   counters_.count_used(static_cast<int64_t>(records.size()));
 }
 
+void FileSource::copy_apart(int64_t key, std::span<BlockCache::Wanted> rows,
+                            std::span<const uint32_t> in_block, const RowWriter& writer) const {
+  const int64_t first = key % blocks_ * block_;
+  if (encoding_ != nullptr) {
+    std::vector<uint32_t> only(in_block.begin(), in_block.end());
+    std::sort(only.begin(), only.end());
+    only.erase(std::unique(only.begin(), only.end()), only.end());
+    const auto held_rows = static_cast<int64_t>(only.size());
+    const Held held(*counters_.memory(), shards_->bytes_of(block_) + held_rows * record_bytes_);
+    const RowBlock some = rows_of(key / blocks_, first, std::min(block_, size() - first), only);
+    for (BlockCache::Wanted& one : rows) one.row = some.row(one.record);
+    writer.copy(rows);
+    return;
+  }
+  for (BlockCache::Wanted& one : rows) {
+    const int64_t record = first + one.record;
+    const Held held(*counters_.memory(), shards_->bytes_of(record, 1) + record_bytes_);
+    const RowBlock alone = rows_of(key / blocks_, record, 1, {});
+    one.row = alone.row(0);
+    writer.copy({&one, 1});
+  }
+}
+
 int64_t FileSource::load_missing(std::span<BlockCache::Wanted> records, const RowWriter& writer) const {
   int64_t waited = 0;
+  // Two threads that want the same blocks begin at different ends: near blocks share what is unpacked for
+  // them.
+  const bool backwards = encoding_ != nullptr && turn_++ % 2 == 1;
   // Blocks that another thread is loading come last: threads that want the same ones share them out that way,
   // where otherwise each would wait for every block that the first of them loads.
   for (const bool others : {false, true}) {
     bool left = false;
     for_each_block(
-        records, [&](int64_t key, std::span<BlockCache::Wanted> rows, std::span<const uint32_t> in_block) {
+        records,
+        [&](int64_t key, std::span<BlockCache::Wanted> rows, std::span<const uint32_t> in_block) {
           if (!others && cache_->is_loading(key)) {
             left = true;
             return;
           }
           if (cache_->read_apart(key, in_block, [&] { return is_little(key, in_block); })) {
             const auto begin = Clock::now();
-            for (BlockCache::Wanted& one : rows) {
-              const int64_t record = key % blocks_ * block_ + one.record;
-              const Held held(*counters_.memory(), shards_->bytes_of(record, 1) + record_bytes_);
-              const RowBlock alone = rows_of(key / blocks_, record, 1, {});
-              one.row = alone.row(0);
-              writer.copy({&one, 1});
-            }
+            copy_apart(key, rows, in_block, writer);
             waited += nanoseconds_since(begin);
             return;
           }
@@ -250,7 +277,8 @@ int64_t FileSource::load_missing(std::span<BlockCache::Wanted> records, const Ro
           waited += block.waited();
           for (BlockCache::Wanted& one : rows) one.row = block->row(one.record);
           writer.copy(rows);
-        });
+        },
+        backwards);
     if (!left) break;
     records = {std::partition(records.begin(), records.end(), [](const auto& one) { return one.row; }),
                records.end()};

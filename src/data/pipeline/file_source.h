@@ -4,6 +4,7 @@
 // Record i, and with it every batch, is a pure function of the files, the options and i: threads, budget and
 // what was read before decide only how long it takes.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -72,7 +73,11 @@ class FileSource : public Source {
   // Sorts the records by blocks and calls visit(key of the block, its records, their numbers in the block)
   // for every block: each is asked for once, however small the memory is.
   template <typename Visit>
-  void for_each_block(std::span<BlockCache::Wanted> records, const Visit& visit) const;
+  void for_each_block(std::span<BlockCache::Wanted> records, const Visit& visit,
+                      bool backwards = false) const;
+  // Copies records of a block without loading it.
+  void copy_apart(int64_t key, std::span<BlockCache::Wanted> rows, std::span<const uint32_t> in_block,
+                  const RowWriter& writer) const;
   // Gives the nanoseconds that went into loading.
   int64_t load_missing(std::span<BlockCache::Wanted> records, const RowWriter& writer) const;
   std::unique_ptr<RowBlock> load(int64_t key, std::span<const uint32_t> only) const;
@@ -98,6 +103,7 @@ class FileSource : public Source {
   bool looks_for_blocks_ = true;  // that can be loaded ahead
   mutable std::mutex told_mutex_;
   mutable std::vector<BlockCache::Need> told_;  // what the cache was told last, by hash of the key
+  mutable std::atomic<uint64_t> turn_ = 0;
   mutable std::mutex hinted_mutex_;
   mutable std::unordered_set<int64_t> hinted_;  // blocks whose bytes were asked for, not loaded yet
 };
