@@ -107,7 +107,7 @@ BlockCache::Use BlockCache::get(int64_t key, std::span<const uint32_t> records, 
 BlockCache::Entry& BlockCache::begin_load(int64_t key) {
   Entry& entry = entries_[key];
   if (const auto apart = apart_.find(key); apart != apart_.end())
-    entry.due -= static_cast<int32_t>(std::exchange(apart->second, 0));
+    entry.due -= static_cast<int32_t>(std::exchange(apart->second.records, 0));
   ++loads_;
   take(options_.loading);
   return entry;
@@ -194,7 +194,9 @@ bool BlockCache::read_apart(int64_t key, std::span<const uint32_t> records,
                             const std::function<bool()>& is_little) {
   if (!begins_) return false;
   const auto decided = [&] {
-    return apart_.size() >= kMostApart || apart_.contains(key) || entries_.contains(key);
+    const auto apart = apart_.find(key);
+    return (apart == apart_.end() ? apart_.size() >= kMostApart : apart->second.times >= options_.apart) ||
+           entries_.contains(key);
   };
   {
     const std::unique_lock lock = lock_soon(mutex_);
@@ -204,7 +206,9 @@ bool BlockCache::read_apart(int64_t key, std::span<const uint32_t> records,
   const std::lock_guard lock(mutex_);
   if (decided()) return false;
   // Of a block that is loaded instead none count as read, and nobody asks again.
-  apart_.emplace(key, little ? static_cast<int64_t>(records.size()) : 0);
+  Apart& apart = apart_[key];
+  apart.times = little ? apart.times + 1 : options_.apart;
+  apart.records += little ? static_cast<int64_t>(records.size()) : 0;
   begins_ = apart_.size() < kMostApart;
   if (little) forget_expected(key, records);
   return little;

@@ -46,6 +46,7 @@ struct BlockCacheOptions {
   int64_t loading = 0;    // what loading one block takes at most, itself included
   int64_t keep_all = 0;   // there is room for all blocks, which are that many; 0: there is not
   int64_t row_bytes = 1;  // of a record that is kept
+  int apart = 1;          // how often records of a block may be read without it when reading begins
 };
 
 class BlockCache {
@@ -203,11 +204,15 @@ class BlockCache {
   std::unordered_map<int64_t, int> dropped_early_;               // how often, by key
   std::list<int64_t> recent_;                                    // keys of loaded blocks, the last used first
   std::atomic<bool> sparse_ = false;                             // blocks hold expected records only
-  std::unordered_map<int64_t, int64_t> apart_;  // by key, records read apart that the block does not know of
-  std::atomic<bool> begins_ = true;             // a few more blocks may come to be in apart_
-  int64_t again_ = 0;                           // blocks that were loaded for at least the third time
-  int64_t bytes_ = 0;                           // of loaded blocks, and of those on their way
-  int64_t loads_ = 0;                           // on their way
+  struct Apart {
+    int64_t records = 0;  // that the block does not know of
+    int times = 0;
+  };
+  std::unordered_map<int64_t, Apart> apart_;  // by key, of blocks that were read apart
+  std::atomic<bool> begins_ = true;           // a few more blocks may come to be in apart_
+  int64_t again_ = 0;                         // blocks that were loaded for at least the third time
+  int64_t bytes_ = 0;                         // of loaded blocks, and of those on their way
+  int64_t loads_ = 0;                         // on their way
   int64_t waiting_ = 0;
 };
 

@@ -64,6 +64,9 @@ constexpr int64_t kPlannedShare = 16;
 constexpr int64_t kPlannedBytes = 8;
 // Some times the blocks that an order has open; a block that is told of twice costs a look.
 constexpr size_t kTold = 8192;
+// Where blocks are unpacked, not parsed, loading one takes much longer than some records of it: two threads
+// that begin with the first two batches do without.
+constexpr int kApart = 2;
 // Records that are looked for under one lock.
 constexpr size_t kFindAtOnce = 256;
 
@@ -124,7 +127,8 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
   cache_ = std::make_unique<BlockCache>(BlockCacheOptions{.memory = counters_.memory(),
                                                           .loading = loading,
                                                           .keep_all = keep_all ? blocks_ : 0,
-                                                          .row_bytes = row_bytes});
+                                                          .row_bytes = row_bytes,
+                                                          .apart = encoding_ != nullptr ? kApart : 1});
 }
 
 std::unique_ptr<RowBlock> FileSource::load(int64_t key, std::span<const uint32_t> only) const {
@@ -147,8 +151,8 @@ RowBlock FileSource::rows_of(int64_t epoch, int64_t first, int64_t count,
   }
   if (encoding_ != nullptr) {
     const auto held = only.empty() ? count : static_cast<int64_t>(only.size());
-    auto rows = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(held * layout_.row_bytes()));
-    if (shards_->load_rows(*encoding_, first, count, only, rows.get(), counters_))
+    BigBytes rows = rows_memory_->take(static_cast<size_t>(held * layout_.row_bytes()));
+    if (shards_->load_rows(*encoding_, first, count, only, rows.data(), counters_))
       return RowBlock::of_rows(layout_.row_bytes(), count, std::move(rows), only);
   }
   ColumnBlock& columns =

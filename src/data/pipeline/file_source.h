@@ -98,6 +98,7 @@ class FileSource : public Source {
   bool varies_;
   int64_t record_bytes_ = 0;  // what a record takes at most while it is loaded, beside its fetched bytes
   std::string fingerprint_;
+  std::shared_ptr<BigMemory> rows_memory_ = BigMemory::make();
   mutable StageCounters counters_;
   mutable std::unique_ptr<BlockCache> cache_;
   bool looks_for_blocks_ = true;  // that can be loaded ahead

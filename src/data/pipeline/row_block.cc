@@ -39,7 +39,7 @@ RowBlock::RowBlock(const RowLayout& layout, const std::vector<Column>& columns, 
                       to_string(columns[c].shape));
     const auto bytes = static_cast<size_t>(layout.bytes(c));
     const std::byte* from = static_cast<const std::byte*>(data_of(column));
-    std::byte* to = rows_.get() + layout.offset(c);
+    std::byte* to = rows_.data() + layout.offset(c);
     for (int64_t r = 0; r < records_; ++r, to += row_bytes_) {
       const auto record = only.empty() ? static_cast<size_t>(r) : size_t{only[static_cast<size_t>(r)]};
       // Single values are most columns; they take no call.
@@ -60,9 +60,9 @@ RowBlock::RowBlock(int64_t row_bytes, int64_t records, std::unique_ptr<std::byte
   hold_only(only);
   auto kept = std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(records_ * row_bytes_));
   for (size_t r = 0; r < only.size(); ++r)
-    std::memcpy(kept.get() + r * static_cast<size_t>(row_bytes_), rows_.get() + only[r] * row_bytes_,
+    std::memcpy(kept.get() + r * static_cast<size_t>(row_bytes_), rows_.data() + only[r] * row_bytes_,
                 static_cast<size_t>(row_bytes_));
-  rows_ = std::move(kept);
+  rows_ = BigBytes(std::move(kept));
 }
 
 void RowBlock::hold_only(std::span<const uint32_t> only) {
@@ -86,7 +86,7 @@ std::unique_ptr<RowBlock> RowBlock::without(std::span<const uint64_t> marks) con
   const auto bytes = static_cast<size_t>(row_bytes_);
   auto rows = std::make_unique_for_overwrite<std::byte[]>(left.size() * bytes);
   for (size_t r = 0; r < left.size(); ++r) std::memcpy(rows.get() + r * bytes, row(left[r]), bytes);
-  return std::make_unique<RowBlock>(of_rows(row_bytes_, 0, std::move(rows), left));
+  return std::make_unique<RowBlock>(of_rows(row_bytes_, 0, BigBytes(std::move(rows)), left));
 }
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/big_memory.h"
 #include "data/format/column_block.h"
 #include "data/source.h"
 
@@ -43,9 +44,9 @@ class RowBlock {
            std::span<const uint32_t> only = {});
 
   // Rows of a block's records: those in `held`, in their order, or all `records` where it is empty.
-  static RowBlock of_rows(int64_t row_bytes, int64_t records, std::unique_ptr<std::byte[]> rows,
-                          std::span<const uint32_t> held) {
-    RowBlock block(row_bytes, records, std::move(rows));
+  static RowBlock of_rows(int64_t row_bytes, int64_t records, BigBytes rows, std::span<const uint32_t> held) {
+    RowBlock block(row_bytes, records, nullptr);
+    block.rows_ = std::move(rows);
     if (held.empty()) return block;
     block.hold_only(held);
     block.records_ = static_cast<int64_t>(held.size());
@@ -63,10 +64,10 @@ class RowBlock {
   }
   // Of a record that it holds, by its number in the block.
   const std::byte* row(uint32_t record) const {
-    if (some_.empty()) return rows_.get() + int64_t{record} * row_bytes_;
+    if (some_.empty()) return rows_.data() + int64_t{record} * row_bytes_;
     const Some& some = some_[record / kSome];
     const uint64_t before = some.records & ((uint64_t{1} << record % kSome) - 1);
-    return rows_.get() + (some.before + std::popcount(before)) * row_bytes_;
+    return rows_.data() + (some.before + std::popcount(before)) * row_bytes_;
   }
   bool whole() const { return some_.empty(); }  // holds all records
   // The same without those of its records that are marked, record r by bit r % 64 of marks[r / 64]; null
@@ -86,7 +87,7 @@ class RowBlock {
   std::vector<Some> some_;  // empty: all
   int64_t records_;
   int64_t row_bytes_;
-  std::unique_ptr<std::byte[]> rows_;
+  BigBytes rows_;
 };
 
 }  // namespace lockstep

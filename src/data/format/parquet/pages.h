@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/big_memory.h"
 #include "data/format/column_block.h"
 #include "data/format/parquet/metadata.h"
 #include "data/format/parquet/open_page.h"
@@ -35,7 +36,8 @@ struct EncodedDictionary {
   size_t size = 0;
   bool refused = false;  // an entry cannot be encoded; it may be that no row has it
   struct Place {
-    std::vector<uint32_t> entries;
+    BigBytes memory = {};
+    uint32_t* entries = nullptr;           // in it
     std::optional<uint32_t> missing = {};  // a row without a value; nothing: it cannot be encoded
   };
   std::vector<Place> places;  // those that the column has

@@ -53,6 +53,9 @@ class PieceCache {
   // budget is taken.
   int64_t use_memory(std::shared_ptr<ByteBudget> memory);
 
+  // What large pieces lie in.
+  const std::shared_ptr<BigMemory>& memory() const { return big_; }
+
   // Fills in those that are there.
   void find(std::span<PieceUse> uses);
   // Makes it if it is not there. Threads that want the same piece wait for the first.
@@ -76,6 +79,7 @@ class PieceCache {
   void drop(Entries::iterator entry);
 
   int64_t limit_;
+  std::shared_ptr<BigMemory> big_ = BigMemory::make();
   std::shared_ptr<ByteBudget> memory_ = std::make_shared<ByteBudget>(INT64_MAX);
   std::mutex mutex_;
   Entries entries_;

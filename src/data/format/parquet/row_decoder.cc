@@ -86,16 +86,19 @@ BlockField field_of(const Dictionary& dictionary, BlockField field) {
 }
 
 EncodedDictionary encode(const Dictionary& dictionary, const BlockField& field,
-                         const std::vector<size_t>& places, const RowEncoding& encoding) {
+                         const std::vector<size_t>& places, const RowEncoding& encoding, BigMemory& memory) {
   EncodedDictionary encoded{.size = dictionary.size, .refused = !dictionary.bad.empty(), .places = {}};
   encoded.places.resize(places.size());
-  for (EncodedDictionary::Place& place : encoded.places) place.entries.resize(dictionary.size);
+  for (EncodedDictionary::Place& place : encoded.places) {
+    place.memory = memory.take(dictionary.size * sizeof(uint32_t));
+    place.entries = reinterpret_cast<uint32_t*>(place.memory.data());
+  }
   BlockColumn some = make_column(field_of(dictionary, field));
   for (size_t done = 0; done < dictionary.size && !encoded.refused; done += kAtOnce) {
     const size_t here = std::min(kAtOnce, dictionary.size - done);
     take_entries(dictionary, done, here, some);
     for (size_t p = 0; p < places.size(); ++p)
-      if (!encoding.encode(places[p], some, bytes_of(encoded.places[p].entries.data() + done, here)))
+      if (!encoding.encode(places[p], some, bytes_of(encoded.places[p].entries + done, here)))
         encoded.refused = true;
   }
   BlockColumn missing = make_column(field);
@@ -212,7 +215,8 @@ class RowDecoder::Stretch {
           decode_piece(decoder_.bytes_, layout_, group_, column.leaf, kDictionary, {stored}, nullptr);
       Piece piece;
       piece.encoded = std::make_shared<const EncodedDictionary>(
-          encode(*values.dictionary, layout_.metadata.leaves[column.leaf].field(), column.places, encoding_));
+          encode(*values.dictionary, layout_.metadata.leaves[column.leaf].field(), column.places, encoding_,
+                 *decoder_.cache_.memory()));
       return piece;
     };
     return decoder_.cache_.get(key_of(column, kDictionary), make)->encoded;
@@ -267,7 +271,7 @@ class RowDecoder::Stretch {
   static void look_up(const EncodedDictionary& dictionary, const uint32_t* picks, size_t count,
                       const std::vector<uint32_t*>& outs, size_t at) {
     for (size_t p = 0; p < outs.size(); ++p)
-      pick_entries(dictionary.places[p].entries.data(), picks, count, outs[p] + at);
+      pick_entries(dictionary.places[p].entries, picks, count, outs[p] + at);
   }
 
   // Places in a dictionary of which some are missing.
