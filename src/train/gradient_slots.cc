@@ -2,6 +2,7 @@
 
 #include "ops/builder.h"
 #include "ops/registry.h"
+#include "runtime/compile.h"
 
 namespace lockstep {
 namespace {
@@ -9,13 +10,17 @@ namespace {
 constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kId = sizeof(int32_t);
 
-Graph add_graph(int64_t numel) {
+std::string term_name(int64_t term) { return fmt::format("sum{}", term); }
+
+Graph add_graph(int64_t terms, int64_t numel) {
   Graph graph(all_ops(), "add_partial");
   Builder b(graph);
-  const Type flat{DType::kF32, {numel}};
-  const Value into = graph.add_input("into", flat, Role::kGrad);
-  const Value from = graph.add_input("from", flat, Role::kGrad);
-  graph.add_update(into, b.add(into, from));
+  std::vector<Value> sums;
+  for (int64_t term = 0; term < terms; ++term)
+    sums.push_back(graph.add_input(term_name(term), {DType::kF32, {numel}}, Role::kGrad));
+  Value total = sums.back();
+  for (size_t term = sums.size() - 1; term > 0; --term) total = b.add(sums[term - 1], total);
+  graph.add_update(sums[0], total);
   return graph;
 }
 
@@ -103,20 +108,21 @@ void GradientSlots::add_lists(int64_t into, std::vector<RowList>& lists) {
   for (size_t i = 0; i < lists.size(); ++i) target.tables[i] = merge(i, target.tables[i], lists[i]);
 }
 
-Executable& GradientSlots::adder(int64_t count) {
-  std::unique_ptr<Executable>& known = adders_[count];
-  if (!known) known = std::make_unique<Executable>(make_plan(add_graph(count), backend_), backend_);
+Executable& GradientSlots::adder(int64_t terms, int64_t count) {
+  std::unique_ptr<Executable>& known = adders_[{terms, count}];
+  if (!known) {
+    PassOptions passes;
+    passes.disabled = {"autodiff"};
+    known = compile(add_graph(terms, count), backend_, passes);
+  }
   return *known;
 }
 
-void GradientSlots::add_dense(int64_t into, int64_t from, Slice elements) {
-  if (elements.size() == 0) return;
-  const auto at = [&](int64_t slot) {
-    return static_cast<float*>((*this)[slot].dense->data()) + elements.begin;
-  };
-  Executable& add = adder(elements.size());
-  add.bind("into", at(into));
-  add.bind("from", at(from));
+void GradientSlots::add_dense(int64_t first, int64_t last, Slice elements) {
+  if (elements.size() == 0 || first == last) return;
+  Executable& add = adder(last - first + 1, elements.size());
+  for (int64_t slot = first; slot <= last; ++slot)
+    add.bind(term_name(slot - first), static_cast<float*>((*this)[slot].dense->data()) + elements.begin);
   add.run();
 }
 

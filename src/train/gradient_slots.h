@@ -37,8 +37,9 @@ class GradientSlots {
   GradientSlot& operator[](int64_t slot) { return slots_[static_cast<size_t>(slot)]; }
   // Replaces the lists of a slot by empty buffers for the lists of one microbatch.
   void reset_lists(int64_t slot);
-  // into = into + from over some of the dense sums.
-  void add_dense(int64_t into, int64_t from, Slice elements);
+  // Adds up slots [first, last] over some of the dense sums, from the last to the first, who gets the sum: in
+  // one pass, since it is memory that they take their time for.
+  void add_dense(int64_t first, int64_t last, Slice elements);
   // Merges lists into those of a slot; a row that only one has passes through.
   void add_lists(int64_t into, std::vector<RowList>& lists);
   // Empty lists for the rows of some microbatches, one per table.
@@ -53,12 +54,12 @@ class GradientSlots {
  private:
   RowList make_list(const RowTable& table, int64_t length) const;
   Executable& merger(size_t table, int64_t a, int64_t b);
-  Executable& adder(int64_t count);
+  Executable& adder(int64_t terms, int64_t count);
 
   Backend& backend_;
   std::vector<RowTable> tables_;
   std::vector<GradientSlot> slots_;
-  std::map<int64_t, std::unique_ptr<Executable>> adders_;  // by the number of elements
+  std::map<std::pair<int64_t, int64_t>, std::unique_ptr<Executable>> adders_;  // by terms and elements
   // Merging two lists of given lengths, per (table, length, length); one arena for all, of the largest.
   std::map<std::pair<size_t, std::pair<int64_t, int64_t>>, std::unique_ptr<Executable>> merges_;
   std::shared_ptr<Buffer> merge_arena_;

@@ -68,7 +68,8 @@ void LeafSums::ready(int64_t bytes) {
 // What pushing the last leaf will merge, for the elements that are final already.
 void LeafSums::merge_bucket(Slice bucket) {
   LeafStack after = stack_;
-  after.push(next_leaf(), [&](int64_t into, int64_t from) { slots_.add_dense(into, from, bucket); });
+  after.push(next_leaf(), [](int64_t, int64_t) {});
+  slots_.add_dense(after.next_slot() - 1, slot(), bucket);
 }
 
 Reduction LeafSums::reduction_of(Slice bucket, std::vector<void*>& sums) {
@@ -86,12 +87,13 @@ Reduction LeafSums::reduction_of(Slice bucket, std::vector<void*>& sums) {
 void LeafSums::push() {
   const LeafRange leaf = next_leaf();
   const Slice rest{group_ != nullptr && completes(leaf) ? merged_ : 0, layout_.sums_numel()};
+  const int64_t last = slot();
   stack_.push(leaf, [&](int64_t into, int64_t from) {
-    slots_.add_dense(into, from, rest);
     slots_.add_lists(into, slots_[from].tables);
     losses_[static_cast<size_t>(into)] += losses_[static_cast<size_t>(from)];
     counts_[static_cast<size_t>(into)].count += counts_[static_cast<size_t>(from)].count;
   });
+  slots_.add_dense(stack_.next_slot() - 1, last, rest);
 }
 
 SumTotals LeafSums::finish(int64_t request) {
