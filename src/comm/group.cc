@@ -101,7 +101,7 @@ int Group::rank() const { return runner_->transport()->rank(); }
 int Group::size() const { return runner_->transport()->size(); }
 const LeafSplit& Group::split() const { return runner_->split(); }
 SharedBuffer Group::allocate(int64_t bytes) { return {runner_->transport(), bytes}; }
-HostPlace Group::host() const { return runner_->transport()->host(); }
+std::optional<HostPlace> Group::host() const { return runner_->transport()->host(); }
 int64_t Group::network_bytes() const { return runner_->transport()->network_bytes(); }
 std::string Group::last_did(int rank) const { return runner_->transport()->last_did(rank); }
 
@@ -110,7 +110,7 @@ std::string Group::last_did(int rank) const { return runner_->transport()->last_
 HostBuffer Group::allocate_for_host(int64_t bytes, const std::string& label) {
   constexpr int64_t kNone = -1;
   const std::shared_ptr<Transport>& transport = runner_->transport();
-  const HostPlace place = host();
+  const HostPlace place = host().value_or(HostPlace{});
   int64_t own = kNone;
   std::exception_ptr error;
   try {

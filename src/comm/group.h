@@ -90,8 +90,8 @@ class Group {
   int size() const;
   const LeafSplit& split() const;
   SharedBuffer allocate(int64_t bytes);
-  // This rank among those of its host.
-  HostPlace host() const;
+  // This rank among those of its host, who share memory; nothing where no two ranks of the group do.
+  std::optional<HostPlace> host() const;
   // All ranks call it together; those of a host get the same memory, zeros at first. What one of them writes
   // the others may read after a barrier.
   HostBuffer allocate_for_host(int64_t bytes, const std::string& label = {});

@@ -318,8 +318,8 @@ TEST(Group, MemoryThatIsNotThereIsRefused) {
 TEST(Group, MemoryOfAHostIsOneForAllItsRanks) {
   on_threads(LeafSplit::one_each(3), [](Group& group) {
     const HostBuffer buffer = group.allocate_for_host(3 * sizeof(int));
-    EXPECT_EQ(group.host().index, group.rank());
-    EXPECT_EQ(group.host().count, 3);
+    EXPECT_EQ(group.host()->index, group.rank());
+    EXPECT_EQ(group.host()->count, 3);
     int* const numbers = reinterpret_cast<int*>(buffer.data());
     numbers[group.rank()] = group.rank() + 1;
     group.host_barrier();

@@ -6,6 +6,7 @@
 #pragma once
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,8 +32,9 @@ class Transport : public MessagePort {
   virtual std::byte* allocate(int64_t bytes) = 0;
   virtual void release(std::byte* memory) noexcept = 0;
 
-  // This rank among those who reach the memory that allocate() gives them.
-  virtual HostPlace host() const { return {}; }
+  // This rank among those who reach the memory that allocate() gives them; nothing where no two ranks of the
+  // group do.
+  virtual std::optional<HostPlace> host() const { return std::nullopt; }
   // How the ranks of a host name such memory to each other, and where one of them finds what another has
   // named; `index` is the other's place on the host.
   virtual int64_t name_of_memory(const std::byte* memory) const {

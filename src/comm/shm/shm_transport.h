@@ -21,7 +21,7 @@ class ShmTransport : public Transport {
   std::string_view name() const override { return "shm"; }
   std::byte* allocate(int64_t bytes) override { return arena_.allocate(bytes); }
   void release(std::byte* memory) noexcept override { arena_.release(memory); }
-  HostPlace host() const override { return {members_.rank, members_.size()}; }
+  std::optional<HostPlace> host() const override { return HostPlace{members_.rank, members_.size()}; }
   int64_t name_of_memory(const std::byte* memory) const override { return members_.own().offset_of(memory); }
   std::byte* memory_of(int index, int64_t name) const override { return members_.of(index).at(name); }
   void run(const Collective& collective, const SumProgram& program) override;

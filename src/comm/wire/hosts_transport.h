@@ -22,7 +22,7 @@ class HostsTransport : public Transport {
   std::string_view name() const override { return name_; }
   std::byte* allocate(int64_t bytes) override { return memory().allocate(bytes); }
   void release(std::byte* memory) noexcept override { this->memory().release(memory); }
-  HostPlace host() const override { return memory().host(); }
+  std::optional<HostPlace> host() const override { return memory().host(); }
   int64_t name_of_memory(const std::byte* memory) const override {
     return this->memory().name_of_memory(memory);
   }

@@ -38,7 +38,7 @@ TEST(HostsTransport, EachHostHasMemoryOfItsOwn) {
   run_hosts({2, 1}, LeafSplit::one_each(3), [](Group& group) {
     const HostBuffer buffer = group.allocate_for_host(2 * sizeof(int));
     int* const numbers = reinterpret_cast<int*>(buffer.data());
-    const HostPlace place = group.host();
+    const HostPlace place = *group.host();
     EXPECT_EQ(place.count, group.rank() < 2 ? 2 : 1);
     numbers[place.index] = group.rank() + 1;
     group.host_barrier();
