@@ -1,5 +1,7 @@
 #include "data/pipeline/row_cache_source.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <bit>
 #include <filesystem>
@@ -19,8 +21,21 @@ constexpr int64_t kGroupBytes = 16 << 10;
 constexpr int64_t kLeastGroup = 8, kMostGroup = 128;
 // Of a row; what follows these bytes the processor fetches by itself.
 constexpr int64_t kPrefetched = 1024;
-// Touching a page that is in memory takes less than this, also for the first time; one on a disk takes more.
-constexpr std::chrono::nanoseconds kPageInMemory{10000};
+// Touching a page that is in memory mostly takes less than this, also for the first time.
+constexpr std::chrono::nanoseconds kPageInMemory{2000};
+
+void prefetch(const std::byte* row, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(row + at);
+  __builtin_prefetch(row + bytes - 1);
+}
+
+// How often this thread has given its processor away to wait for something, such as a disk. Losing it to
+// another thread does not count.
+int64_t waits_of_thread() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
 
 }  // namespace
 
@@ -101,6 +116,7 @@ void RowCacheSource::fill(std::span<const int64_t> records, Batch& batch) const 
   left.clear();
   int64_t copied = 0;
   const int64_t pages = 1 + layout_.row_bytes() / kPage;
+  int64_t waits = waits_of_thread();
   std::chrono::nanoseconds fetching{}, assembling{};
   Clock::time_point begin = Clock::now();
   for (size_t at = 0; at < records.size(); at += group_) {
@@ -117,7 +133,10 @@ void RowCacheSource::fill(std::span<const int64_t> records, Batch& batch) const 
       if (some[r] == kNoRecord) writer.clear(static_cast<uint32_t>(at) + r);
     copied += static_cast<int64_t>(rows.size());
     const Clock::time_point end = Clock::now();
-    const bool waited = touched - begin > kPageInMemory * (static_cast<int64_t>(rows.size()) * pages);
+    const bool slow = touched - begin > kPageInMemory * (static_cast<int64_t>(rows.size()) * pages);
+    const int64_t waits_before = waits;
+    if (slow) waits = waits_of_thread();
+    const bool waited = waits != waits_before;
     if (waited) fetching += touched - begin;
     assembling += end - (waited ? touched : begin);
     begin = end;
@@ -145,8 +164,7 @@ void RowCacheSource::locate(std::span<const int64_t> records, uint32_t place, st
       continue;
     }
     const std::byte* const from = file.row(in_shard);
-    for (int64_t at = 0; at < ahead; at += kLine) __builtin_prefetch(from + at);
-    __builtin_prefetch(from + ahead - 1);
+    prefetch(from, ahead);
     rows.push_back({from, row});
   }
 }
