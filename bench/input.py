@@ -1,5 +1,6 @@
 """How fast records become batches: Lockstep's input pipeline beside tf.data, PyTorch's DataLoader, Grain, WebDataset
-and Hugging Face datasets, on the same files, read again from the files in every epoch.
+and Hugging Face datasets, on the same files, read again from the files in every epoch; and beside datasets' cache on
+disk, where both read what they made of the files once.
 
 The data is written once by bench/peers/input_data.py into build/bench-input and lies in the page cache. Everybody
 gives batches of the same size with the same tensors: for tables 39 normalised f32 values and a label. Before anything
@@ -11,6 +12,10 @@ Loaders with processes of their own run with two, and once more inside one proce
 counts is the better figure. Processor time is that of all processes and their children; memory is the sum of their
 proportional shares (PSS), at most, with libraries. Resuming starts from a state saved in the middle of an epoch, up
 to the first batch.
+
+In the cases with kept rows ours runs with data.cache: rows, and datasets from its Arrow cache of the same encoded
+records. Everybody makes its cache in an empty folder first, on two processors, and the time of that is a figure of its
+own. One case is in a mixed order, the other in the order of the files; only within one of them is anything compared.
 """
 
 import argparse
@@ -20,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 from harness import LOCKSTEP, OURS, PEERS_PYTHON, RESULTS, ROOT, Bench, Metric, RunFailed
 
@@ -68,6 +74,24 @@ CASES = {
         "batch": 1024,
         "job": table_job(384 << 20),
         "peers": ["torch 2", "torch 0", "datasets 2", "datasets 0"],
+    },
+    "parquet_mixed": {
+        "title": "Parquet, rows kept, mixed",
+        "data": "parquet",
+        "kept": True,
+        "records": 1 << 21,
+        "batch": 1024,
+        "job": table_job(384 << 20),
+        "peers": ["datasets 2", "datasets 0"],
+    },
+    "parquet_ordered": {
+        "title": "Parquet, rows kept, in order",
+        "data": "parquet",
+        "kept": True,
+        "records": 1 << 21,
+        "batch": 1024,
+        "job": {**TABLE, "data": {"memory": 384 << 20, "shuffle": "none"}},
+        "peers": ["datasets 2", "datasets 0"],
     },
     "tokens": {
         "title": "tokens, rows of 1024",
@@ -159,14 +183,17 @@ class Case:
         self.name, self.args = name, args
         self.what = CASES[name]
         self.records = self.what["records"]
-        self.data = DATA / name
+        self.format = self.what.get("data", name)
+        self.data = DATA / self.format
+        self.folder = pathlib.Path(folder)
         self.job = pathlib.Path(folder) / f"{name}.yaml"
         self.versions = {}
         self.taken = {}  # figures of turns that are still to be counted
+        self.built = {}  # seconds that making the cache took
 
     def prepare(self):
         """Writes the data and the job, and lets ours build its index."""
-        command = [PEERS_PYTHON, PEERS / "input_data.py", self.name, self.data, self.records]
+        command = [PEERS_PYTHON, PEERS / "input_data.py", self.format, self.data, self.records]
         done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"{self.name}: {done.stderr.strip().splitlines()[-1]}")
@@ -176,14 +203,40 @@ class Case:
         job["train"] |= {"global_batch": self.what["batch"], "microbatch": self.what["batch"]}
         job["data"]["train"] = self.source()
         self.job.write_text(json.dumps(job))
+        self.index()
+        if self.what.get("kept"):
+            job["data"] |= {"cache": "rows", "cache_folder": str(self.cache(OURS))}
+            self.job.write_text(json.dumps(job))
+
+    def index(self):
+        start = time.perf_counter()
         done = subprocess.run([LOCKSTEP, "data", "index", self.job], capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"{self.name}: {done.stderr.strip()}")
+        return time.perf_counter() - start
+
+    def cache(self, runner):
+        return self.folder / f"{self.name}-{runner.partition(' ')[0]}"
+
+    def build(self, runner):
+        """Makes what the runner keeps of the files; all runs of a program share it."""
+        program = runner.partition(" ")[0]
+        if program in self.built:
+            self.built[runner] = self.built[program]
+        elif runner == OURS:
+            self.built[runner] = self.index()
+        else:
+            self.built[runner] = self.built[program] = run_watched([*self.command(runner), "--build"])["build_s"]
+
+    def cache_bytes(self):
+        programs = {runner.partition(" ")[0] for runner in self.built}
+        sizes = {program: [f.stat().st_size for f in self.cache(program).rglob("*")] for program in programs}
+        return {program: sum(of_files) for program, of_files in sizes.items()}
 
     def source(self):
         if self.name == "jpeg":
             return {"format": "images", "files": str(self.data / "images")}
-        files = {"format": self.name, "files": f"{self.data}/part-*"}
+        files = {"format": self.format, "files": f"{self.data}/part-*"}
         return files if self.name == "tokens" else {**files, "label": "label"}
 
     def command(self, runner):
@@ -191,7 +244,9 @@ class Case:
             return [LOCKSTEP, "data", "bench", self.job, "--json"]
         program, _, workers = runner.partition(" ")
         script = PEERS / f"input_{program}.py"
-        return [PEERS_PYTHON, script, self.name, self.data, "--batch", self.what["batch"], "--workers", workers or 0]
+        kept = ["--cache", self.cache(runner)] if self.what.get("kept") else []
+        batch = ["--batch", self.what["batch"]]
+        return [PEERS_PYTHON, script, self.name, self.data, *batch, "--workers", workers or 0, *kept]
 
     def run(self, runner, *more):
         seconds = ["--warm-up", self.args.warm_up, "--seconds", self.args.seconds]
@@ -247,7 +302,8 @@ def metrics(case, resumes):
     def of_resume(key):
         return lambda figures: resumes.get(figures["runner"], {}).get(key)
 
-    return [
+    kept = Metric("records a second, while the cache is made", "1/s", "higher", lambda f: case.records / f["build_s"])
+    return ([kept] if case.what.get("kept") else []) + [
         Metric("records per CPU-second", "1/s", "higher", lambda f: 1 / cost(f)),
         Metric("CPU-seconds per million records", "s", "lower", lambda f: 1e6 * cost(f)),
         Metric("records per second", "1/s", "higher", rate),
@@ -265,6 +321,8 @@ def measure(bench, case):
     for runner in [OURS, *case.what["peers"]]:
         print(f"  {case.name}: {runner}, checking an epoch", file=sys.stderr, flush=True)
         try:
+            if case.what.get("kept"):
+                case.build(runner)
             resume = case.check(runner)
         except RunFailed as reason:
             bench.failed.append((case.what["title"], runner, str(reason)))
@@ -272,10 +330,13 @@ def measure(bench, case):
         if resume:
             resumes[runner] = resume
             exact[runner] = resume["same"]
-        runners[runner] = lambda runner=runner: {**case.measure(runner), "runner": runner}
+        extra = {"runner": runner, "build_s": case.built.get(runner)}
+        runners[runner] = lambda runner=runner, extra=extra: {**case.measure(runner), **extra}
     bench.measure(case.what["title"], runners, metrics(case, resumes), case.args.repeats)
     bench.versions |= case.versions
     bench.facts.setdefault("resumed_batch_is_the_same", {})[case.what["title"]] = exact
+    if case.what.get("kept"):
+        bench.facts.setdefault("cache_bytes", {})[case.what["title"]] = case.cache_bytes()
     bench.facts.setdefault("bytes_per_record", {})[case.what["title"]] = case.truth["bytes"] / case.records
 
 

@@ -2,7 +2,8 @@
 
 A peer gives a Pipeline: open() starts reading in an already started process and gives an iterator over the batches of
 one epoch after another; a batch is a dict of arrays or tensors under the names that Lockstep gives its inputs. Where
-the peer can resume, save(iterator) gives its state as bytes and open(state) goes on from there.
+the peer can resume, save(iterator) gives its state as bytes and open(state) goes on from there. Where it reads what it
+made of the data once and keeps in a folder (--cache), `--build` makes that and prints the seconds it took.
 
 One JSON line comes out: milliseconds from opening to the first batch; records, seconds and processor time of a window
 of continuous reading, after a second of warming up; and with --check the sums of one epoch and resuming in its
@@ -23,11 +24,15 @@ class Pipeline:
     def __init__(self, args, truth):
         self.folder = pathlib.Path(args.folder)
         self.files = sorted(map(str, self.folder.glob("part-*")))
-        self.case, self.batch, self.workers = args.case, args.batch, args.workers
+        self.case, self.batch, self.workers, self.cache = args.case, args.batch, args.workers, args.cache
         self.records, self.truth = truth["records"], truth
 
     def start(self):
         """Loads what loads lazily, so that opening is not charged for it."""
+
+    def build(self):
+        """Makes what is kept in self.cache."""
+        raise NotImplementedError
 
     def open(self, state=None):
         raise NotImplementedError
@@ -175,12 +180,18 @@ def main(pipelines, packages):
     parser.add_argument("--warm-up", type=float, default=1)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--cache", help="the folder of what is made once")
+    parser.add_argument("--build", action="store_true")
     args = parser.parse_args()
     truth = json.loads((pathlib.Path(args.folder) / "truth.json").read_text())
     pipeline = pipelines[args.case](args, truth)
     pipeline.start()
 
     start = time.perf_counter()
+    if args.build:
+        pipeline.build()
+        print(json.dumps({"build_s": time.perf_counter() - start}), flush=True)
+        return
     iterator = pipeline.open()
     next(iterator)
     figures = {"first_batch_ms": 1e3 * (time.perf_counter() - start)}

@@ -4,6 +4,10 @@ single examples would undo the batches and is left out: unlike the others it mix
 
 In processes of their own it runs under PyTorch's DataLoader, each with its share of the files, as its documentation
 has it.
+
+In the cases with kept rows it does not stream: load_dataset writes its Arrow cache, map() normalises and writes that
+once more, as one vector and one number a record, and batches are taken from that file, mapped into memory: in its order
+and copied out of the map, or shuffled through the table of indices that shuffle() makes.
 """
 
 import os
@@ -12,12 +16,14 @@ import pickle
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import datasets  # noqa: E402
+import pyarrow  # noqa: E402
 import torch  # noqa: E402
 import torch.utils.data  # noqa: E402
 
 import input_base  # noqa: E402
 
 BUILDERS = {"csv": "csv", "jsonl": "json", "parquet": "parquet"}
+BUILD_PROCESSES = 2
 
 
 class TableStream(torch.utils.data.IterableDataset):
@@ -63,5 +69,83 @@ class Datasets(input_base.Pipeline):
         return None if self.workers else pickle.dumps(self.stream.share.state_dict())
 
 
+class Encode:
+    """Columns of a table as one vector of normalised numbers and a label."""
+
+    def __init__(self, truth):
+        self.truth = truth
+
+    def __call__(self, piece):
+        blocks = input_base.TableBlocks(self.truth)
+        dense, labels = blocks.arrays(lambda name: piece[name].to_numpy(), piece.num_rows)
+        vectors = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(dense.reshape(-1)), dense.shape[1])
+        return pyarrow.table({"dense": vectors, "labels": labels})
+
+
+class KeptTable(torch.utils.data.IterableDataset):
+    """From what is kept; `state` says how far an earlier one was."""
+
+    def __init__(self, pipeline, kept, state=None):
+        self.batch, self.mixed = pipeline.batch, pipeline.case.endswith("_mixed")
+        self.kept = kept
+        self.epoch, self.done = state or (0, 0)
+
+    def __iter__(self):
+        worker = torch.utils.data.get_worker_info()
+        while True:
+            order = self.kept.shuffle(seed=self.epoch, keep_in_memory=True) if self.mixed else self.kept
+            if worker:
+                order = order.shard(worker.num_workers, worker.id, contiguous=True)
+            if self.done:
+                order = order.select(range(self.done, len(order)))
+            for piece in order.iter(self.batch):
+                self.done += piece.num_rows
+                yield {"dense": self.vectors(piece), "labels": self.owned(piece.column("labels").to_numpy())}
+            self.epoch, self.done = self.epoch + 1, 0
+
+    def vectors(self, piece):
+        column = piece.column("dense").combine_chunks()
+        return self.owned(column.flatten().to_numpy(zero_copy_only=False).reshape(piece.num_rows, -1))
+
+    def owned(self, values):
+        """What is shuffled was gathered into memory of its own; what is not, lies in the file."""
+        return torch.from_numpy(values if self.mixed and values.flags.writeable else values.copy())
+
+
+class KeptDatasets(Datasets):
+    def load(self):
+        files = self.case.partition("_")[0]
+        table = datasets.load_dataset(
+            BUILDERS[files], data_files=self.files, split="train", cache_dir=self.cache, num_proc=BUILD_PROCESSES
+        )
+        width = len(self.truth["names"])
+        features = datasets.Features(
+            {"dense": datasets.Sequence(datasets.Value("float32"), length=width), "labels": datasets.Value("float32")}
+        )
+        encoded = table.with_format("arrow").map(
+            Encode(self.truth),
+            batched=True,
+            batch_size=8192,
+            features=features,
+            remove_columns=table.column_names,
+            num_proc=BUILD_PROCESSES,
+        )
+        return encoded.with_format("arrow")
+
+    def build(self):
+        self.load()
+
+    def open(self, state=None):
+        self.stream = KeptTable(self, self.load(), state and pickle.loads(state))
+        if not self.workers:
+            return iter(self.stream)
+        loader = torch.utils.data.DataLoader(self.stream, batch_size=None, num_workers=self.workers, prefetch_factor=4)
+        return iter(loader)
+
+    def save(self, iterator):
+        return None if self.workers else pickle.dumps((self.stream.epoch, self.stream.done))
+
+
 if __name__ == "__main__":
-    input_base.main(dict.fromkeys(BUILDERS, Datasets), ["datasets", "pyarrow", "torch"])
+    kept = dict.fromkeys(["parquet_mixed", "parquet_ordered"], KeptDatasets)
+    input_base.main({**dict.fromkeys(BUILDERS, Datasets), **kept}, ["datasets", "pyarrow", "torch"])
