@@ -102,7 +102,7 @@ void BigMemory::give(std::byte* data, size_t bytes) {
     region->free.erase(after);
   }
   region->free.emplace(offset, bytes);
-  if (bytes < region->size || free_ * 2 <= held_) return;
+  if (bytes < region->size || free_ * 4 <= held_ * 3) return;
   munmap(region->data, region->size);
   held_ -= region->size;
   free_ -= region->size;

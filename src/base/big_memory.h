@@ -3,7 +3,8 @@
 // again without going back to the system: there it would have to be cleared each time, which takes longer
 // than filling it.
 //
-// What is given back stays here; regions that are free as a whole go once more than half of all is free.
+// What is given back stays here; regions that are free as a whole go once more than three quarters of all are
+// free.
 #pragma once
 #include <cstddef>
 #include <list>

@@ -11,7 +11,7 @@
 //   compression   none, snappy, zstd, gzip, lz4_raw
 //
 // Only the columns that are wanted are read. A page is unpacked once for all blocks it holds rows of, as long
-// as the cache of pages holds it (a quarter of the source's memory, at most the setting `page_cache` in MiB):
+// as the cache of pages holds it (a third of the source's memory, at most the setting `page_cache` in MiB):
 // it pays to write pages or row groups of some ten thousand rows. A damaged page takes its rows with it where
 // bad records are skipped, and no others.
 #pragma once

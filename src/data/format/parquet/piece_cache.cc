@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace lockstep::parquet {
+namespace {
+
+// Without its dictionaries a block takes as long to decode as a whole row group: blocks that are loaded ahead
+// must not drive them out.
+constexpr int64_t kShare = 3;
+
+}  // namespace
 
 PieceCache::~PieceCache() { memory_->give(bytes_); }
 
@@ -12,7 +19,7 @@ int64_t PieceCache::use_memory(std::shared_ptr<ByteBudget> memory) {
   memory_ = std::move(memory);
   memory_->take(bytes_);
   trim();
-  return std::min(limit_, memory_->limit() / 4);
+  return std::min(limit_, memory_->limit() / kShare);
 }
 
 // Whoever makes a piece has taken from the budget what loading its block needs: where that and a sixteenth
@@ -20,7 +27,7 @@ int64_t PieceCache::use_memory(std::shared_ptr<ByteBudget> memory) {
 int64_t PieceCache::room() const {
   const int64_t all = memory_->limit();
   const int64_t others = memory_->used() - bytes_;
-  return std::min(limit_, std::max(all / 4, all - all / 16 - others));
+  return std::min(limit_, std::max(all / kShare, all - all / 16 - others));
 }
 
 void PieceCache::find(std::span<PieceUse> uses) {
