@@ -1,9 +1,11 @@
 """How long steps wait for their records, and what reading from files costs a training run.
 
-Card transactions are written as CSV once. `lockstep bench input --stalls` measures how fast they can be read, then emulates
-steps of 1, 5 and 50 ms that take 1.2 times as long as reading their records does: such steps should never wait. This is done
-with memory for a small part of what the order mixes, and with memory for everything. The second part trains the fraud model on
-these files and on the same number of generated transactions that lie in memory: the ratio of their speeds.
+Card transactions are written as CSV once. `lockstep bench input --stalls` measures how fast they can be
+read, then emulates steps of 1, 5 and 50 ms that take 1.2 times as long as reading their records does: such steps should never
+wait. This is done with memory for a small part of what the order mixes, and with memory for everything; then with 1 GB of the
+tables that ./dev bench input has written, streamed through memory that holds what the order mixes and not much more. The last
+part trains the fraud model on the first files and on the same number of generated transactions that lie in memory: the ratio
+of their speeds.
 """
 
 import argparse
@@ -19,6 +21,10 @@ ROWS = 1_600_000
 DATA = ROOT / "build" / "bench-input-stall"
 STEPS_MS = (1, 5, 50)
 MEMORY = ("16MiB", "1GiB")
+# The parts of these tables are joined, each as many times, to about 1 GB.
+WRITTEN = ROOT / "build" / "bench-input"
+STREAMED = {"csv": 8, "jsonl": 6, "tfrecord": 5}
+STREAMED_MEMORY = ("128MiB", "96MiB")
 IN_MEMORY = "from memory"
 WARM_UP = 20
 
@@ -49,6 +55,28 @@ def write_data():
     (DATA / "complete").touch()
 
 
+def write_streamed(kind):
+    folder = DATA / kind
+    if (folder / "complete").exists():
+        return folder
+    parts = sorted((WRITTEN / kind).glob("part-*"))
+    if not parts:
+        raise RunFailed(f"no {kind} in {WRITTEN.relative_to(ROOT)}: ./dev bench input writes it")
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, part in enumerate(parts):
+        with (folder / part.name).open("wb") as out:
+            for k in range(STREAMED[kind]):
+                content = parts[(i + k) % len(parts)].read_bytes()
+                header = content.index(b"\n") + 1 if kind == "csv" and k > 0 else 0
+                out.write(content[header:])
+    (folder / "complete").touch()
+    return folder
+
+
+def streamed_files(kind):
+    return {"train": {"format": kind, "files": str(write_streamed(kind) / "part-*"), "label": "label"}}
+
+
 def write_job(folder, data, steps):
     job = {
         "name": "stall",
@@ -62,9 +90,9 @@ def write_job(folder, data, steps):
     return path
 
 
-def stalls(memory, seconds):
+def stalls(files, memory, seconds):
     with tempfile.TemporaryDirectory(prefix="stall.") as folder:
-        job = write_job(pathlib.Path(folder), FILES, 1)
+        job = write_job(pathlib.Path(folder), files(), 1)
         command = [LOCKSTEP, "bench", "input", job, "--stalls", "--seconds", seconds, "--set", f"data.memory={memory}"]
         figures = run_json([*command, "--step-ms", *STEPS_MS])
     return {**figures, **{one["step_ms"]: one for one in figures["steps"]}}
@@ -94,20 +122,25 @@ def main():
     args = parser.parse_args()
     write_data()
     bench = Bench("input-stall")
+    metrics = [Metric("records", "1/s", "higher", lambda f: f["records_per_second"])]
+    for ms in STEPS_MS:
+        metrics += [
+            Metric(f"input wait, steps of {ms} ms", "%", "lower", lambda f, ms=ms: 100 * f[ms]["input_wait"]),
+            Metric(
+                f"memory peak, steps of {ms} ms",
+                "MiB",
+                "lower",
+                lambda f, ms=ms: f[ms]["memory_peak_bytes"] / 2**20,
+                lambda f, ms=ms: f[ms]["memory_limit_bytes"] / 2**20,
+            ),
+        ]
     for memory in MEMORY:
-        metrics = [Metric("records", "1/s", "higher", lambda f: f["records_per_second"])]
-        for ms in STEPS_MS:
-            metrics += [
-                Metric(f"input wait, steps of {ms} ms", "%", "lower", lambda f, ms=ms: 100 * f[ms]["input_wait"]),
-                Metric(
-                    f"memory peak, steps of {ms} ms",
-                    "MiB",
-                    "lower",
-                    lambda f, ms=ms: f[ms]["memory_peak_bytes"] / 2**20,
-                    lambda f, ms=ms: f[ms]["memory_limit_bytes"] / 2**20,
-                ),
-            ]
-        bench.measure(f"CSV, data.memory {memory}", {OURS: lambda m=memory: stalls(m, args.seconds)}, metrics, args.repeats)
+        ours = {OURS: lambda m=memory: stalls(lambda: FILES, m, args.seconds)}
+        bench.measure(f"CSV, data.memory {memory}", ours, metrics, args.repeats)
+    for kind in STREAMED:
+        for memory in STREAMED_MEMORY:
+            ours = {OURS: lambda k=kind, m=memory: stalls(lambda: streamed_files(k), m, args.seconds)}
+            bench.measure(f"1 GB of {kind}, streamed, data.memory {memory}", ours, metrics, args.repeats)
     bench.measure(
         "training on CSV",
         {OURS: lambda: train(FILES, args.steps), IN_MEMORY: lambda: train(GENERATED, args.steps)},

@@ -30,6 +30,10 @@ BigBytes::~BigBytes() {
     delete[] data_;
 }
 
+BigBytes BigBytes::others(size_t bytes) const {
+  return memory_ ? memory_->take(bytes) : BigBytes(std::make_unique_for_overwrite<std::byte[]>(bytes));
+}
+
 BigMemory::~BigMemory() {
   for (const Region& region : regions_) munmap(region.data, region.size);
 }

@@ -33,6 +33,8 @@ class BigBytes {
   }
 
   std::byte* data() const { return data_; }
+  // So many bytes from where these are.
+  BigBytes others(size_t bytes) const;
 
  private:
   friend class BigMemory;

@@ -159,7 +159,7 @@ RowBlock FileSource::rows_of(int64_t epoch, int64_t first, int64_t count,
       transformed(*shards_, transforms_, {options_.seed, epoch, first}, count, scratch, counters_);
   if (options_.weights) add_weights(*options_.weights, *shards_, first, columns);
   const StageCounters::Timer timer(counters_, InputStage::kTransform);
-  return {layout_, options_.columns, columns, only};
+  return {layout_, options_.columns, columns, only, rows_memory_.get()};
 }
 
 RowBlock FileSource::rows(int64_t first, int64_t count) const {

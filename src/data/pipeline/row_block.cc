@@ -12,6 +12,11 @@ bool holds_type(ValueType type, DType dtype) {
          (type == ValueType::kI32 && dtype == DType::kI32) || (type == ValueType::kU8 && dtype == DType::kU8);
 }
 
+BigBytes memory_for(size_t bytes, BigMemory* memory) {
+  return memory != nullptr ? memory->take(bytes)
+                           : BigBytes(std::make_unique_for_overwrite<std::byte[]>(bytes));
+}
+
 const void* data_of(const BlockColumn& column) {
   return std::visit([](const auto& values) -> const void* { return values.data(); }, column.values);
 }
@@ -25,10 +30,10 @@ RowLayout::RowLayout(const std::vector<Column>& columns) : offsets_{0} {
 }
 
 RowBlock::RowBlock(const RowLayout& layout, const std::vector<Column>& columns, const ColumnBlock& block,
-                   std::span<const uint32_t> only)
+                   std::span<const uint32_t> only, BigMemory* memory)
     : records_(only.empty() ? block.records : static_cast<int64_t>(only.size())),
       row_bytes_(layout.row_bytes()),
-      rows_(std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(records_ * row_bytes_))) {
+      rows_(memory_for(static_cast<size_t>(records_ * row_bytes_), memory)) {
   hold_only(only);
   check_block(block);
   for (size_t c = 0; c < columns.size(); ++c) {
@@ -84,9 +89,9 @@ std::unique_ptr<RowBlock> RowBlock::without(std::span<const uint64_t> marks) con
   }
   if (left.empty()) return nullptr;
   const auto bytes = static_cast<size_t>(row_bytes_);
-  auto rows = std::make_unique_for_overwrite<std::byte[]>(left.size() * bytes);
-  for (size_t r = 0; r < left.size(); ++r) std::memcpy(rows.get() + r * bytes, row(left[r]), bytes);
-  return std::make_unique<RowBlock>(of_rows(row_bytes_, 0, BigBytes(std::move(rows)), left));
+  BigBytes rows = rows_.others(left.size() * bytes);
+  for (size_t r = 0; r < left.size(); ++r) std::memcpy(rows.data() + r * bytes, row(left[r]), bytes);
+  return std::make_unique<RowBlock>(of_rows(row_bytes_, 0, std::move(rows), left));
 }
 
 }  // namespace lockstep

@@ -36,8 +36,9 @@ class RowBlock {
  public:
   // Takes the columns of the source from a block, by name: those of the records in `only`, ascending, or of
   // all where it is empty. Throws UserError if one is missing or of another type or width.
+  // Rows lie in `memory`, or in the heap where it is null.
   RowBlock(const RowLayout& layout, const std::vector<Column>& columns, const ColumnBlock& block,
-           std::span<const uint32_t> only = {});
+           std::span<const uint32_t> only = {}, BigMemory* memory = nullptr);
 
   // Compact rows of a block's records, of which those in `only` are kept.
   RowBlock(int64_t row_bytes, int64_t records, std::unique_ptr<std::byte[]> rows,
