@@ -60,8 +60,10 @@ std::string decode_png(std::string_view bytes, ImageExtent& full, Pixels& pixels
   }
   png_set_read_fn(png, &reading, take);
   png_set_user_limits(png, 1 << 16, 1 << 16);
-  // Chunks beside the image may be large, and nobody reads them.
+  // Chunks beside the image may be large, and nobody reads them. The library would take memory for what a
+  // chunk says of its length, whatever the limit, so it is told to pass over all that do not change a pixel.
   png_set_chunk_malloc_max(png, 1 << 20);
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(png, info);
   full = {png_get_image_width(png, info), png_get_image_height(png, info)};
   if (full.width * full.height > kMostPixels) png_error(png, "more than 2^27 pixels");
