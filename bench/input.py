@@ -261,9 +261,10 @@ class Case:
         return figures
 
     def require_reading(self, window):
-        """Ours keeps what fits into its memory; then it would not read files at all."""
+        """Ours keeps what fits into its memory; then it would not read files at all. Of Parquet, dictionaries do fit:
+        every epoch reads the pages, two fifths of these files are dictionaries."""
         wanted = window["records"] / self.records * self.truth["bytes"]
-        if window["bytes"] < 0.9 * wanted:
+        if window["bytes"] < (0.5 if self.name == "parquet" else 0.9) * wanted:
             raise RunFailed(f"read {window['bytes']:.3g} bytes of files for records of {wanted:.3g}")
 
     def check(self, runner):
