@@ -214,9 +214,9 @@ void BatchStream::plan_next(std::unique_lock<std::mutex>& lock) {
   if (waits_) changed_.notify_all();
 }
 
-// All batches that may be made are made or being made. Where the caller does little but wait for them, what is
-// loaded ahead only leaves the processor's cache before it is used. Loading is what takes time, so it comes
-// before planning.
+// All batches that may be made are made or being made. Where the caller does little but wait for them, what
+// is loaded ahead only leaves the processor's cache before it is used. Loading is what takes time, so it
+// comes before planning.
 bool BatchStream::look_ahead(std::unique_lock<std::mutex>& lock) {
   if (waits_ || with_batches_ < for_batches_) return false;
   was_full_ = true;
