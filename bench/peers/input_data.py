@@ -2,7 +2,7 @@
 corpus of tokens, and JPEGs in folders and in tar shards; all from one seed, with the sums that an epoch must have.
 
 Each case is a folder of SHARDS files and truth.json: records, columns, the constants to normalise with, the sums, and
-the bytes of its files. What is there already with the same description is kept. The writers are those of the formats'
+the bytes of its files, in all and without what memory may hold for all epochs. What is there already with the same description is kept. The writers are those of the formats'
 own libraries (pyarrow, pandas, TensorFlow, Pillow).
 """
 
@@ -14,7 +14,7 @@ import sys
 import numpy
 
 SEED = 7
-VERSION = 3  # another one writes the data anew
+VERSION = 4  # another one writes the data anew
 SHARDS = 8
 COUNTS, VALUES = 13, 26  # columns of whole numbers and of decimals; the label is the 40th
 NAMES = [f"count_{i:02}" for i in range(COUNTS)] + [f"value_{i:02}" for i in range(VALUES)]
@@ -104,6 +104,15 @@ def write_parquet(part, path):
 
     part = {name: values if values.dtype.kind == "i" else values.astype(numpy.float32) for name, values in part.items()}
     pyarrow.parquet.write_table(pyarrow.table(part), path)
+
+
+def dictionary_bytes(path):
+    """Of a Parquet file: they belong to all rows of a row group, and whoever keeps them reads the other pages alone."""
+    import pyarrow.parquet
+
+    groups = pyarrow.parquet.ParquetFile(path).metadata
+    columns = [groups.row_group(g).column(c) for g in range(groups.num_row_groups) for c in range(groups.num_columns)]
+    return sum(c.data_page_offset - c.dictionary_page_offset for c in columns if c.has_dictionary_page)
 
 
 TABLES = {"csv": write_csv, "jsonl": write_jsonl, "tfrecord": write_tfrecord, "parquet": write_parquet}
@@ -214,6 +223,8 @@ def write(case, folder, records):
     truth |= wanted
     read = folder / "images" if case == "jpeg" else folder
     truth["bytes"] = sum(path.stat().st_size for path in read.rglob("*") if path.is_file())
+    held = sum(map(dictionary_bytes, folder.glob("part-*"))) if case == "parquet" else 0
+    truth["bytes_of_an_epoch"] = truth["bytes"] - held
     kept.write_text(json.dumps(truth))
 
 

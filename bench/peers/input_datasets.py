@@ -31,7 +31,7 @@ class TableStream(torch.utils.data.IterableDataset):
         self.batch = pipeline.batch
         self.blocks = input_base.TableBlocks(pipeline.truth)
         stream = datasets.load_dataset(
-            BUILDERS[pipeline.case], data_files=pipeline.files, streaming=True, split="train"
+            BUILDERS[pipeline.case.partition("_")[0]], data_files=pipeline.files, streaming=True, split="train"
         )
         self.stream = stream.with_format("arrow")
         self.state = state
@@ -148,4 +148,4 @@ class KeptDatasets(Datasets):
 
 if __name__ == "__main__":
     kept = dict.fromkeys(["parquet_mixed", "parquet_ordered"], KeptDatasets)
-    input_base.main({**dict.fromkeys(BUILDERS, Datasets), **kept}, ["datasets", "pyarrow", "torch"])
+    input_base.main({**dict.fromkeys([*BUILDERS, "parquet_unmixed"], Datasets), **kept}, ["datasets", "pyarrow", "torch"])
