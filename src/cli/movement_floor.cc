@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "cli/simd/movement_loops.h"
+#include "comm/shm/segment.h"
 
 namespace lockstep {
 namespace {
@@ -25,7 +26,7 @@ constexpr int kMostRanks = 128;
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kLineFloats = 16;
 constexpr int64_t kPageBytes = 4096;
-constexpr int64_t kHashedSpan = int64_t{1} << 28;  // as in comm/shm/segment.cc
+using shm::kHashedSpan;
 constexpr int64_t kBatches = 11;
 constexpr int64_t kMostCalls = 5000;
 // With more ranks than processors the one that is waited for needs the processor.

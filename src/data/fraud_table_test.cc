@@ -30,8 +30,8 @@ std::string shard_of(std::string_view format) {
 Batch inputs_of(const std::string& format) {
   TableOptions options;
   options.format = format;
-  options.csv.label = "is_fraud";
-  options.csv.buckets = 1000;
+  options.encoding.label = "is_fraud";
+  options.encoding.buckets = 1000;
   const std::string text = shard_of(format);
   const Table table = open_table(options, [&] {
     Shards shards;

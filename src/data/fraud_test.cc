@@ -107,8 +107,8 @@ TEST(Fraud, FilesEqualMemoryAndLoadAsCsv) {
   EXPECT_EQ(read_file(folder.path("tx/train-00001-of-00003.csv")), *make_fraud(options).train[1].text);
 
   TableOptions table;
-  table.csv.label = "is_fraud";
-  table.csv.ignore = {"card"};
+  table.encoding.label = "is_fraud";
+  table.encoding.ignore = {"card"};
   const Table train = open_table(table, {folder.path("tx/train-*.csv")});
   const Table eval = open_table(table, train, {folder.path("tx/eval-*.csv")});
   EXPECT_EQ(train.source->size(), 2400);

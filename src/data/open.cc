@@ -32,8 +32,8 @@ std::shared_ptr<const Source> kept_rows(const DataOptions& options,
 Data open_table_files(const DataOptions& options) {
   TableOptions table;
   table.format = options.table;
-  table.csv = options.csv;
-  table.csv.hold_out = has_eval(options) || !options.split_column.empty() ? 0 : options.hold_out;
+  table.encoding = options.encoding;
+  table.encoding.hold_out = has_eval(options) || !options.split_column.empty() ? 0 : options.hold_out;
   table.threads = options.threads;
   table.progress = options.progress;
   table.budget = options.budget;
@@ -49,7 +49,7 @@ Data open_table_files(const DataOptions& options) {
   table.eval_budget = options.eval_budget;
   if (!options.text_column.empty())
     table.text =
-        TextRole{options.text_column, options.csv.label, options.seq, options.vocab, options.classes};
+        TextRole{options.text_column, options.encoding.label, options.seq, options.vocab, options.classes};
   const Table train = open_table(table, options.train.files);
   Data data{kept_rows(options, train.source), kept_rows(options, train.held_out), train.constants(),
             train.parts, train.transforms};
@@ -138,10 +138,10 @@ Data open_fraud(const DataOptions& options) {
   fraud.shards = 1;
   fraud.makes_eval = options.evaluates;
   TableOptions table;
-  table.csv.label = "is_fraud";
-  table.csv.buckets = options.csv.buckets;
-  table.csv.ignore = {std::string(kCard)};
-  if (train >= kFewestKnown && fraud.rows <= kMostKnown) name_fraud_roles(table.csv);
+  table.encoding.label = "is_fraud";
+  table.encoding.buckets = options.encoding.buckets;
+  table.encoding.ignore = {std::string(kCard)};
+  if (train >= kFewestKnown && fraud.rows <= kMostKnown) name_fraud_roles(table.encoding);
   table.threads = options.threads;
   table.budget = options.budget;
   const FraudShards shards = make_fraud(fraud);

@@ -53,7 +53,7 @@ struct DataOptions {
   double split_eval = 0;          // share of its entities to evaluate on
   bool in_parts = false;          // the entries of train.files are read as parts of their own
 
-  EncodingOptions csv;                  // for csv; buckets also for generated transactions
+  EncodingOptions encoding;             // of tables; buckets also for generated transactions
   int threads = 1;                      // to index and fit files with
   int64_t budget = int64_t{512} << 20;  // bytes of training records in memory, of files
   int64_t eval_budget = int64_t{64} << 20;

@@ -65,8 +65,8 @@ Table looked_at(uint64_t seed, int64_t history, int64_t rows) {
     writer->add(row, text);
   }
   TableOptions options;
-  options.csv.label = "is_fraud";
-  options.csv.ignore = {"card"};
+  options.encoding.label = "is_fraud";
+  options.encoding.ignore = {"card"};
   return open_table(options, [&] {
     Shards shards;
     shards.push_back(open_text("train-00000-of-00001.csv", std::make_shared<const std::string>(text)));
@@ -117,7 +117,7 @@ TEST(OpenData, HeldOutRowsOfATableStayOutOfTheFit) {
   folder.write("t.csv", "x,y\n1,0\n3,1\n1000,0\n");
   DataOptions options;
   options.train.files = {folder.path("t.csv")};
-  options.csv.label = "y";
+  options.encoding.label = "y";
   options.hold_out = 0.34;
   const Data data = open_data(options);
   EXPECT_EQ(data.train->size(), 2);
@@ -133,7 +133,7 @@ TEST(OpenData, KeptRowsOfATableChangeNothing) {
     DataOptions options;
     options.train.files = {folder.path("t.csv")};
     if (apart) options.eval.files = {folder.path("e.csv")};
-    options.csv.label = "y";
+    options.encoding.label = "y";
     options.hold_out = 0.34;
     const Data plain = open_data(options);
     options.cache = true;

@@ -73,10 +73,10 @@ void check_made_are_used(const TableOptions& options, const std::vector<std::str
     for (const BlockField& field : transform->reads()) used.insert(field.name);
   for (const NumericColumn& column : encoding.numeric) used.insert(column.name);
   used.insert(encoding.categorical.begin(), encoding.categorical.end());
-  used.insert(options.csv.ignore.begin(), options.csv.ignore.end());
+  used.insert(options.encoding.ignore.begin(), options.encoding.ignore.end());
   for (const BlockField& field : made) {
-    if (field.width != 1 && std::find(options.csv.ignore.begin(), options.csv.ignore.end(), field.name) ==
-                                options.csv.ignore.end())
+    if (field.width != 1 && std::find(options.encoding.ignore.begin(), options.encoding.ignore.end(),
+                                      field.name) == options.encoding.ignore.end())
       throw UserError(
           "a transform makes several values in a record of column '{}', which a tabular model does not "
           "take; use model.family encoder with data.train.text",
@@ -140,7 +140,7 @@ TableEncoding roles_of(const TableOptions& options, const Transforms& transforms
   for (const BlockField& field : fields)
     if (field.width == 1) header.push_back(field.name);
   std::vector<ColumnLook> looks;
-  if (!options.csv.names_roles()) {
+  if (!options.encoding.names_roles()) {
     const ShardSet first(std::move(format), std::move(shards),
                          {.index_folder = options.index_folder, .most_bad = 1, .progress = options.progress});
     looks = looks_of_shard(options, first, header.size(), kept);
@@ -148,13 +148,13 @@ TableEncoding roles_of(const TableOptions& options, const Transforms& transforms
   std::vector<std::string> names;
   for (const TransformOptions& transform : options.transforms) names.push_back(transform.name);
   const std::vector<BlockField> made = made_columns(transforms, names, fields);
-  TableEncoding encoding = resolve_roles(options.csv, name, header, looks, made);
+  TableEncoding encoding = resolve_roles(options.encoding, name, header, looks, made);
   check_made_are_used(options, header, made, transforms, encoding);
   return encoding;
 }
 
 SelectionOptions selection_of(const TableOptions& options) {
-  return {options.filter, options.split, options.subsample, options.csv.hold_out};
+  return {options.filter, options.split, options.subsample, options.encoding.hold_out};
 }
 
 // With bad records skipped, what is bad must be the same for all who number the records: the columns of the
@@ -216,8 +216,8 @@ std::string fit_path(const TableOptions& options, const ShardSet& shards, const 
   for (size_t i = 0; i <= number; ++i) key += transforms[i]->text() + "\n";
   if (number + 1 == transforms.size()) {
     key += transforms[number]->fitted();  // the roles, with no constants yet
-    if (options.csv.log1p) key += fmt::format("log1p {}\n", fmt::join(*options.csv.log1p, ","));
-    if (options.csv.fill) key += fmt::format("fill {}\n", *options.csv.fill);
+    if (options.encoding.log1p) key += fmt::format("log1p {}\n", fmt::join(*options.encoding.log1p, ","));
+    if (options.encoding.fill) key += fmt::format("fill {}\n", *options.encoding.fill);
   }
   const std::filesystem::path beside =
       sidecar_path(shards.format(), shards.manifest().shards()[0].name, options.index_folder);
@@ -239,7 +239,7 @@ bool read_fit(const std::string& path, Transform& transform) {
 void fit(const TableOptions& options, const ShardSet& shards,
          const std::vector<std::shared_ptr<Transform>>& transforms, bool kept) {
   // What is selected is already without the records that are held out.
-  const double held = selection_of(options).any() ? 0 : options.csv.hold_out;
+  const double held = selection_of(options).any() ? 0 : options.encoding.hold_out;
   const int64_t fitted = shards.records() - held_out(shards.records(), held);
   const Transforms chain(transforms.begin(), transforms.end());
   std::vector<std::string> paths(chain.size());
@@ -269,7 +269,7 @@ Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept
     transforms.push_back(text);
   } else {
     const auto encoding = std::make_shared<EncodeTable>(
-        options.csv, roles_of(options, {transforms.begin(), transforms.end()}, open(), kept));
+        options.encoding, roles_of(options, {transforms.begin(), transforms.end()}, open(), kept));
     table.encoding = encoding;
     transforms.push_back(encoding);
   }
@@ -289,7 +289,7 @@ Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept
 Table open_other(TableOptions options, const Table& fitted, const OpenShards& open, bool kept) {
   options.split.reset();
   options.subsample.reset();
-  options.csv.hold_out = 0;
+  options.encoding.hold_out = 0;
   Table table{nullptr, fitted.encoding, fitted.columns, fitted.transforms, {}, {}};
   table.source = source_of(options, records_of(options, fitted.transforms, open, kept).train, table);
   return table;

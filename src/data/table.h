@@ -22,7 +22,7 @@ using TextRole = EncodeTextOptions;
 
 struct TableOptions {
   std::string format = "csv";
-  EncodingOptions csv;                               // roles, and the share to hold out of the fit
+  EncodingOptions encoding;                          // roles, and the share to hold out of the fit
   std::vector<TransformOptions> transforms = {};     // before the table is encoded
   std::map<std::string, std::string> settings = {};  // of the format
   BadRecords bad = BadRecords::kStop;

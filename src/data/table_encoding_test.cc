@@ -33,7 +33,7 @@ std::function<Shards()> shard(const std::string& name, const std::string& text) 
 
 Table table_of(const std::string& text, const EncodingOptions& options = small_options()) {
   TableOptions table;
-  table.csv = options;
+  table.encoding = options;
   return open_table(table, shard("t.csv", text));
 }
 
@@ -130,7 +130,8 @@ TEST(TableEncoding, RolesAreInferred) {
 TEST(TableEncoding, HeldOutShardsUseTheTrainingConstants) {
   const Table train = table_of("x,c,y\n1,a,0\n3,b,1\n");
   // Columns are found by name, so another order gives the same record.
-  const Table eval = open_table({.csv = small_options()}, train, shard("e.csv", "y,extra,c,x\n1,q,b,3\n"));
+  const Table eval =
+      open_table({.encoding = small_options()}, train, shard("e.csv", "y,extra,c,x\n1,q,b,3\n"));
   const Batch a = read(*train.source, {1});
   const Batch b = read(*eval.source, {0});
   for (size_t i = 0; i < a.columns().size(); ++i) EXPECT_EQ(std::memcmp(a.data(i), b.data(i), 4), 0);

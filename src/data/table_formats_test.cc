@@ -19,9 +19,9 @@ namespace {
 TableOptions options_of(const std::string& format) {
   TableOptions options;
   options.format = format;
-  options.csv.label = "is_fraud";
-  options.csv.ignore = {"card"};
-  options.csv.buckets = 500;
+  options.encoding.label = "is_fraud";
+  options.encoding.ignore = {"card"};
+  options.encoding.buckets = 500;
   return options;
 }
 

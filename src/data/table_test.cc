@@ -26,8 +26,8 @@ std::string table_text(int64_t first, int64_t records) {
 
 TableOptions options_of(int64_t budget = int64_t{1} << 28, int threads = 1) {
   TableOptions options;
-  options.csv.label = "y";
-  options.csv.buckets = 100;
+  options.encoding.label = "y";
+  options.encoding.buckets = 100;
   options.budget = budget;
   options.threads = threads;
   return options;
@@ -186,7 +186,7 @@ TEST_F(TableFiles, PartsAreReadInTheOrderTheyAreNamed) {
 TEST_F(TableFiles, ASplitKeepsEntitiesApart) {
   TableOptions options = options_of();
   options.split = TableSplit{"kind", 0.3, 4};
-  options.csv.buckets = 1 << 24;  // so that kinds do not share one
+  options.encoding.buckets = 1 << 24;  // so that kinds do not share one
   const Table table = open_table(options, {folder_.path("t-*.csv")});
   ASSERT_TRUE(table.held_out);
   EXPECT_GT(table.source->size(), 10000);

@@ -37,8 +37,8 @@ const std::vector<TransformOptions> kChain{
 
 TableOptions options_with(std::vector<TransformOptions> transforms, int threads = 1) {
   TableOptions options;
-  options.csv.label = "y";
-  options.csv.buckets = 100;
+  options.encoding.label = "y";
+  options.encoding.buckets = 100;
   options.transforms = std::move(transforms);
   options.threads = threads;
   options.budget = int64_t{1} << 28;
@@ -123,7 +123,7 @@ TEST_F(TableTransforms, AreFittedOnceAndKept) {
 
 TEST_F(TableTransforms, AreFittedToTheTrainingRecordsAlone) {
   TableOptions options = options_with(kChain);
-  options.csv.hold_out = 0.4;
+  options.encoding.hold_out = 0.4;
   const std::string held_out = open(options).constants();
   const Table alone = open_table(options_with(kChain), {folder_.path("a.csv")});
   EXPECT_EQ(held_out, alone.constants());
@@ -160,12 +160,12 @@ TEST_F(TableTransforms, NameWhatIsWrong) {
                 ":2: column 'kind' has 'k0', which is not a number (of at most 1e30); name the "
                 "column as categorical or leave the field empty (byte 27)");
   TableOptions options = options_with({{"cross", {{"columns", {"kind", "country"}}, {"buckets", {"9"}}}}});
-  options.csv.numeric = {"amount"};
+  options.encoding.numeric = {"amount"};
   EXPECT_EQ(refusal(options),
             "a transform makes column 'kind_x_country', which nothing uses; name it under "
             "columns.categorical, or under "
             "columns.ignore");
-  options.csv.categorical = {"kind_x_country"};
+  options.encoding.categorical = {"kind_x_country"};
   EXPECT_EQ(open(options).encoding->encoding().categorical.size(), 1U);
 }
 

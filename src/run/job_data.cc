@@ -194,10 +194,10 @@ Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& pro
   options.eval = {spec.data.eval.files, spec.data.eval.samples};
   options.hold_out = spec.data.hold_out;
   options.seed = static_cast<uint64_t>(spec.data.seed);
-  if (spec.model.family == ModelFamily::kTabular) options.csv = csv_options(spec);
+  if (spec.model.family == ModelFamily::kTabular) options.encoding = csv_options(spec);
   if (options.format == DataOptions::Format::kTable) {
     check_text(spec);
-    options.csv.label = spec.data.train.label;
+    options.encoding.label = spec.data.train.label;
     options.text_column = spec.data.train.text;
   }
   options.seq = spec.model.seq;

@@ -42,7 +42,7 @@ Family make_family(const std::string& name) {
   options.classes = 3;
   options.image = 32;
   options.padded = true;
-  options.csv.buckets = 40;
+  options.encoding.buckets = 40;
   using Format = DataOptions::Format;
   if (name == "gpt") {
     options.format = Format::kPatternTokens;

@@ -33,8 +33,8 @@ void check_values(const Table& table, const Batch& batch) {
 
 bool check_csv_table(std::string_view text) {
   TableOptions options;
-  options.csv.label = "label";
-  options.csv.buckets = 50;
+  options.encoding.label = "label";
+  options.encoding.buckets = 50;
   const auto shared = std::make_shared<const std::string>(text);
   const auto open = [&] {
     Shards shards;

@@ -18,10 +18,6 @@ constexpr int64_t up_to(int64_t value, int64_t step) { return (value + step - 1)
 constexpr int64_t kMailboxOffset = up_to(sizeof(SegmentHeader), kPage);
 constexpr int64_t kMessageOffset = kMailboxOffset + 2 * kMailboxBytes;
 constexpr int64_t kArenaOffset = kMessageOffset + kMaxRanks * kMessageBytes;
-// Zen finds a line in its nearest cache by a hash of bits 12 to 27 of the address. A sum walks through the
-// same place of everybody's segment, and segments with equal hashes would push each other's lines out (1 MiB
-// took 118 us instead of 12): rank k's lies k pages past a multiple of this.
-constexpr int64_t kHashedSpan = int64_t{1} << 28;
 
 }  // namespace
 

@@ -6,27 +6,15 @@
 #include <stdexcept>
 
 #include "data/pipeline/block_cache.h"
+#include "data/pipeline/test_row_blocks.h"
 
 namespace lockstep {
 namespace {
 
-constexpr uint32_t kRecords = 64;
+constexpr uint32_t kRecords = kTestBlockRecords;
 constexpr int64_t kBlocks = 100;
 
-const std::vector<Column> kColumns{{"x", DType::kI32, {64}}};
-
-// Record r of block b holds 64 times the number b * kRecords + r.
-std::unique_ptr<RowBlock> block_of(int64_t key, std::span<const uint32_t> only = {}) {
-  ColumnBlock block;
-  block.reset({{"x", ValueType::kI32, 64}});
-  block.records = kRecords;
-  for (uint32_t r = 0; r < kRecords; ++r)
-    block.columns[0].as<int32_t>().insert(block.columns[0].as<int32_t>().end(), 64,
-                                          static_cast<int32_t>(key * kRecords + r));
-  return std::make_unique<RowBlock>(RowLayout(kColumns), kColumns, block, only);
-}
-
-const int64_t kBlockBytes = block_of(0)->bytes();
+const int64_t kBlockBytes = test_row_block(0)->bytes();
 constexpr int64_t kLoading = 20 << 10;
 
 struct Reader {
@@ -46,7 +34,7 @@ struct Reader {
   bool load_ahead() {
     return cache.load_ahead([&](int64_t key) {
       ahead.push_back(key);
-      return block_of(key);
+      return test_row_block(key);
     });
   }
   void load_all_ahead() {
@@ -55,7 +43,7 @@ struct Reader {
   void read(int64_t key, uint32_t record) {
     const auto block = cache.get(key, {&record, 1}, [&](std::span<const uint32_t> only) {
       asked.push_back(key);
-      return block_of(key, only);
+      return test_row_block(key, only);
     });
     int32_t value = 0;
     std::memcpy(&value, block->row(record), sizeof value);
@@ -174,7 +162,7 @@ TEST(BlockCacheAhead, AFaultIsLeftToWhoAsksForTheBlock) {
   reader.tell(0, 3);
   const auto fails = [](int64_t key) -> std::unique_ptr<RowBlock> {
     if (key == 1) throw std::runtime_error("no");
-    return block_of(key);
+    return test_row_block(key);
   };
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(reader.cache.load_ahead(fails));
   EXPECT_FALSE(reader.cache.load_ahead(fails));

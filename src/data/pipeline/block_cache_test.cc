@@ -5,26 +5,15 @@
 
 #include <cstring>
 
+#include "data/pipeline/test_row_blocks.h"
+
 namespace lockstep {
 namespace {
 
 constexpr int64_t kBlocks = 128;
-constexpr uint32_t kRecords = 64;
+constexpr uint32_t kRecords = kTestBlockRecords;
 
-const std::vector<Column> kColumns{{"x", DType::kI32, {64}}};
-
-// Record r of block b holds 64 times the number b * kRecords + r.
-std::unique_ptr<RowBlock> block_of(int64_t key, std::span<const uint32_t> only) {
-  ColumnBlock block;
-  block.reset({{"x", ValueType::kI32, 64}});
-  block.records = kRecords;
-  for (uint32_t r = 0; r < kRecords; ++r)
-    block.columns[0].as<int32_t>().insert(block.columns[0].as<int32_t>().end(), 64,
-                                          static_cast<int32_t>(key * kRecords + r));
-  return std::make_unique<RowBlock>(RowLayout(kColumns), kColumns, block, only);
-}
-
-const int64_t kBlockBytes = block_of(0, {})->bytes();
+const int64_t kBlockBytes = test_row_block(0)->bytes();
 constexpr int64_t kLoading = 20 << 10;
 
 struct Reader {
@@ -40,7 +29,7 @@ struct Reader {
   int32_t read(int64_t key, uint32_t record) {
     const auto block = cache.get(key, {&record, 1}, [&](std::span<const uint32_t> only) {
       ++loads;
-      return block_of(key, only);
+      return test_row_block(key, only);
     });
     int32_t value = 0;
     std::memcpy(&value, block->row(record), sizeof value);
@@ -123,7 +112,7 @@ TEST(BlockCache, StaysUnderTheLimitAlsoWhereOthersTakeFromIt) {
   for (uint32_t r = 0; r < kRecords; ++r) {
     for (int64_t b = 0; b < kBlocks; ++b) {
       const auto block =
-          cache.get(b, {&r, 1}, [&](std::span<const uint32_t> only) { return block_of(b, only); });
+          cache.get(b, {&r, 1}, [&](std::span<const uint32_t> only) { return test_row_block(b, only); });
       EXPECT_TRUE(block->holds(r));
     }
     memory->take(kBlockBytes / 8);

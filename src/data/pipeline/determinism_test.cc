@@ -32,9 +32,9 @@ class Tables : public EpochTest {
   std::shared_ptr<const FileSource> open_files(int64_t memory) const {
     TableOptions options;
     options.format = GetParam();
-    options.csv.label = "is_fraud";
-    options.csv.ignore = {"card"};
-    options.csv.buckets = 1000;
+    options.encoding.label = "is_fraud";
+    options.encoding.ignore = {"card"};
+    options.encoding.buckets = 1000;
     options.budget = memory / 4 * 3;
     return open_table(options, {folder_.path("tx/train-*." + GetParam())}).source;
   }

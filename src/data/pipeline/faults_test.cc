@@ -186,9 +186,9 @@ class FaultyTables : public testing::Test {
   TableOptions options(BadRecords bad) const {
     TableOptions options;
     options.format = format_;
-    options.csv.label = "is_fraud";
-    options.csv.ignore = {"card"};
-    options.csv.buckets = 500;
+    options.encoding.label = "is_fraud";
+    options.encoding.ignore = {"card"};
+    options.encoding.buckets = 500;
     options.bad = bad;
     options.most_bad = 0.5;
     return options;
@@ -384,7 +384,7 @@ TEST_P(LongRecordsLong, AreNamedOrLeftOutInLittleMemory) {
   const auto open = [&](BadRecords bad) {
     TableOptions options;
     options.format = shape.format;
-    options.csv.label = "label";
+    options.encoding.label = "label";
     options.bad = bad;
     options.most_bad = 0.5;
     return open_table(options, [&] {

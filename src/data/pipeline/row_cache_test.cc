@@ -63,12 +63,12 @@ TEST_F(RowCaches, LieBesideTheDataWhereNoFolderIsNamed) {
 TEST_F(RowCaches, AreOthersForAnotherEncoding) {
   const auto keys = row_cache_keys(*open().source);
   EXPECT_EQ(row_cache_keys(*open().source), keys);
-  options_.csv.buckets = 999;
+  options_.encoding.buckets = 999;
   EXPECT_NE(row_cache_keys(*open().source)[0], keys[0]);
-  options_.csv.buckets = 1000;
-  options_.csv.hold_out = 0.5;  // other constants
+  options_.encoding.buckets = 1000;
+  options_.encoding.hold_out = 0.5;  // other constants
   EXPECT_NE(row_cache_keys(*open().source)[0], keys[0]);
-  options_.csv.hold_out = 0;
+  options_.encoding.hold_out = 0;
   EXPECT_EQ(row_cache_keys(*open().source), keys);
 }
 

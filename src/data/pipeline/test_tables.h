@@ -40,9 +40,9 @@ class RowCacheTest : public testing::Test {
     fraud.shards = 3;
     write_fraud(fraud, folder_.path("tx"));
     options_.format = std::move(format);
-    options_.csv.label = "is_fraud";
-    options_.csv.ignore = {"card"};
-    options_.csv.buckets = 1000;
+    options_.encoding.label = "is_fraud";
+    options_.encoding.ignore = {"card"};
+    options_.encoding.buckets = 1000;
     options_.index_folder = folder_.path("index");
     rows_.folder = folder_.path("rows");
   }

@@ -53,8 +53,8 @@ class Selection : public testing::Test {
  protected:
   Selection() {
     folder_.write("all/t.csv", text_where(all));
-    options_.csv.label = "y";
-    options_.csv.buckets = 100;
+    options_.encoding.label = "y";
+    options_.encoding.buckets = 100;
     options_.filter = "y is not missing";
     options_.threads = 2;
   }
@@ -93,11 +93,11 @@ TEST_F(Selection, IsPartOfTheFingerprint) {
 }
 
 TEST_F(Selection, HoldsForBothSides) {
-  options_.csv.hold_out = 0.25;
+  options_.encoding.hold_out = 0.25;
   const Table held = open();
   EXPECT_EQ(held.source->size() + held.held_out->size(), 5940);
   EXPECT_EQ(held.held_out->size(), 1485);
-  options_.csv.hold_out = 0;
+  options_.encoding.hold_out = 0;
   options_.split = TableSplit{"kind", 0.3, 4};
   const Table split = open();
   EXPECT_EQ(split.source->size() + split.held_out->size(), 5940);
@@ -144,7 +144,7 @@ TEST_F(Selection, KeepsAShareAndGivesItTheWeight) {
 }
 
 TEST_F(Selection, KeepsEntitiesAsAWhole) {
-  options_.csv.buckets = 1 << 24;
+  options_.encoding.buckets = 1 << 24;
   options_.subsample =
       TableSubsample{.where = "hour >= 0", .keep = 0.5, .reweight = false, .by = "kind", .seed = 3};
   const Table table = open();
@@ -170,8 +170,8 @@ TEST_F(Selection, KeepsEntitiesAsAWhole) {
 
 TEST_F(Selection, BadRecordsAreLeftOutBeforeTheFilter) {
   folder_.write("bad/t.csv", text_where(all, true));
-  options_.csv.numeric = {"amount", "hour"};
-  options_.csv.categorical = {"kind"};
+  options_.encoding.numeric = {"amount", "hour"};
+  options_.encoding.categorical = {"kind"};
   options_.filter = "y is not missing and hour < 12";
   EXPECT_THROW(values_of(*open("bad/t.csv").source), UserError);
   options_.bad = BadRecords::kSkip;
@@ -183,8 +183,8 @@ TEST_F(Selection, BadRecordsAreLeftOutBeforeTheFilter) {
   EXPECT_EQ(skipped.encoding->fitted(), good.encoding->fitted());
   EXPECT_EQ(values_of(*skipped.source), values_of(*good.source));
   // A column that only the filter asks for decides what is bad as well.
-  options_.csv.numeric = {"hour"};
-  options_.csv.ignore = {"amount"};
+  options_.encoding.numeric = {"hour"};
+  options_.encoding.ignore = {"amount"};
   options_.filter = "y is not missing and amount > 3";
   EXPECT_EQ(open("bad/t.csv").source->shards().bad_count(), 12);
 }
