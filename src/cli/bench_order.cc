@@ -18,6 +18,7 @@ namespace {
 struct BenchOrder {
   int64_t records = 100'000'000;
   int64_t block = 256;
+  int64_t window = 64;
   int64_t positions = 1 << 22;
 };
 
@@ -28,17 +29,22 @@ int64_t peak_memory() {
   return usage.ru_maxrss;
 }
 
-// Nanoseconds a position: by microbatches of 64 neighbours in a lane, as steps ask, or one by one anywhere.
-double cost(const Order& order, int64_t positions, bool scattered) {
+// How positions are asked for: by microbatches of 64 neighbours in a lane, as steps do, or of 64 neighbours,
+// or one by one anywhere.
+enum class Asked : uint8_t { kByLane, kInOrder, kScattered };
+
+// Nanoseconds a position.
+double cost(const Order& order, int64_t positions, Asked asked) {
   constexpr int64_t kMicrobatch = 64;
-  std::vector<int64_t> batch(scattered ? 1 : kMicrobatch);
+  std::vector<int64_t> batch(asked == Asked::kScattered ? 1 : kMicrobatch);
   const auto size = static_cast<int64_t>(batch.size());
   const int64_t batches = positions / size;
+  const int64_t stride = asked == Asked::kByLane ? order.lanes() : 1;
   int64_t sum = 0;
   const auto start = std::chrono::steady_clock::now();
   for (int64_t b = 0; b < batches; ++b) {
     const auto first = static_cast<int64_t>(mix64(static_cast<uint64_t>(b)) >> 1) % order.size();
-    order.records(first, batch, scattered ? 1 : order.lanes());
+    order.records(first, batch, stride);
     sum += batch[0];
   }
   const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
@@ -50,7 +56,8 @@ double cost(const Order& order, int64_t positions, bool scattered) {
 // The same for a mixture of three sources, by microbatches of 64 neighbouring positions.
 double mixture_cost(const BenchOrder& options) {
   const int64_t part = std::max<int64_t>(1, options.records / 3);
-  const ReadOrder order(1, {part, part, part}, {.block = options.block}, Shuffle::kBlock, {{0, {5, 3, 2}}});
+  const ReadOrder order(1, {part, part, part}, {.block = options.block, .window = options.window},
+                        Shuffle::kBlock, {{0, {5, 3, 2}}});
   std::vector<int64_t> batch(64);
   int64_t sum = 0;
   const auto start = std::chrono::steady_clock::now();
@@ -66,12 +73,16 @@ double mixture_cost(const BenchOrder& options) {
 
 void run(const BenchOrder& options) {
   const int64_t before = peak_memory();
-  std::string line = fmt::format("{{\"records\":{},\"block\":{}", options.records, options.block);
+  std::string line = fmt::format("{{\"records\":{},\"block\":{},\"window\":{}", options.records,
+                                 options.block, options.window);
   for (const auto& [name, shuffle] : {std::pair("block", Shuffle::kBlock), {"global", Shuffle::kGlobal}}) {
-    const Order order(1, {.records = options.records, .block = options.block}, shuffle);
-    cost(order, options.positions / 8, false);  // brings the clock up
-    line += fmt::format(",\"{}_ns\":{:.1f},\"{}_scattered_ns\":{:.1f}", name,
-                        cost(order, options.positions, false), name, cost(order, options.positions, true));
+    const OrderShape shape{.records = options.records, .block = options.block, .window = options.window};
+    const Order order(1, shape, shuffle);
+    cost(order, options.positions / 8, Asked::kByLane);  // brings the clock up
+    line += fmt::format(",\"{0}_ns\":{1:.1f},\"{0}_in_order_ns\":{2:.1f},\"{0}_scattered_ns\":{3:.1f}", name,
+                        cost(order, options.positions, Asked::kByLane),
+                        cost(order, options.positions, Asked::kInOrder),
+                        cost(order, options.positions, Asked::kScattered));
   }
   line += fmt::format(",\"mixture_ns\":{:.1f}", mixture_cost(options));
   std::cout << line
@@ -88,6 +99,8 @@ void add_bench_order_command(CLI::App& bench) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 48))
       ->capture_default_str();
   command->add_option("--block", options->block, "records of a block, a power of two")->capture_default_str();
+  command->add_option("--window", options->window, "blocks of a window, a power of two")
+      ->capture_default_str();
   command->add_option("--positions", options->positions, "how many to ask for")
       ->check(CLI::Range(int64_t{1} << 10, int64_t{1} << 32))
       ->capture_default_str();

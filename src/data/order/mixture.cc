@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -90,10 +91,17 @@ void Mixture::walk(const Segment& segment, int64_t from, int64_t count, Draw* ou
     next[i] += segment.before[i];
     ends[i] = end;
   }
-  const uint64_t tweak = mix64(static_cast<uint64_t>(segment.first + from - from % kStretch));
+  Numbers mixed, sizes, tweaks;
+  sizes.at.fill(kStretch);
+  tweaks.at.fill(mix64(static_cast<uint64_t>(segment.first + from - from % kStretch)));
   for (int64_t slot = 0; slot < from % kStretch + count; ++slot) {
-    const auto mixed = static_cast<int64_t>(keys_(static_cast<uint64_t>(slot), kStretch, tweak));
-    const auto source = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), mixed) - ends.begin());
+    const size_t k = static_cast<size_t>(slot) % Numbers::kMost;
+    if (k == 0) {
+      std::iota(mixed.at.begin(), mixed.at.end(), static_cast<uint64_t>(slot));
+      keys_.replace(mixed, Numbers::kMost, sizes, tweaks);
+    }
+    const auto source = static_cast<size_t>(
+        std::upper_bound(ends.begin(), ends.end(), static_cast<int64_t>(mixed.at[k])) - ends.begin());
     const int64_t position = next[source]++;
     if (slot >= from % kStretch) *out++ = {static_cast<int32_t>(source), position};
   }

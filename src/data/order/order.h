@@ -20,61 +20,16 @@
 // a chance of 1 / window^2. With a window mixed as a whole it would be 1 / window, which is also the
 // correlation of record numbers at lag `lanes`.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <span>
 
-#include "data/order/permutation.h"
+#include "data/order/epoch_order.h"
 
 namespace lockstep {
 
 // Part of a run's identity: changes whenever record_at, or step_order.h, gives another answer for the same
 // arguments.
 inline constexpr int kOrderVersion = 4;
-
-enum class Shuffle : uint8_t { kNone, kBlock, kGlobal };
-
-struct OrderShape {
-  int64_t records = 0;
-  int64_t block = 1;    // records that are read at once; 1 makes block the same as global
-  int64_t lanes = 16;   // at most as many workers can read disjoint blocks
-  int64_t window = 64;  // blocks of a lane that are mixed with each other, about
-};
-
-// The permutation of one epoch.
-class EpochOrder {
- public:
-  EpochOrder(uint64_t seed, int64_t epoch, const OrderShape& shape, Shuffle shuffle);
-
-  int64_t operator()(int64_t index) const;
-  // Replaces indices by their records: less work than one by one.
-  void replace(std::span<int64_t> indices) const;
-
- private:
-  struct Window {
-    uint64_t begin, blocks;  // of its lane
-  };
-  // The window of a lane that holds its row-th block.
-  Window window_of(uint64_t lane, uint64_t row) const;
-  uint64_t laned_record(uint64_t index) const;
-  void replace_laned(std::span<uint64_t> indices) const;
-  // Where each block of a small window stands in one of its rounds.
-  using Ranks = std::array<uint8_t, 32>;
-  bool ranks_rounds() const { return window_bits_ <= 3; }
-  Ranks ranks_of(uint64_t blocks, uint64_t tweak) const;
-  // Which record of a block is the round-th that is read of it.
-  uint64_t in_block(uint64_t block, uint64_t round) const;
-  uint64_t in_small_block(uint64_t tweak, uint64_t round) const;
-  uint64_t rest_record(uint64_t index) const;
-
-  Shuffle shuffle_;
-  uint64_t records_;
-  int block_bits_, lane_bits_, window_bits_;
-  uint64_t blocks_;  // full ones
-  uint64_t rows_;    // blocks of a lane
-  uint64_t laned_;   // records of all lanes
-  Feistel keys_;
-};
 
 class Order {
  public:
@@ -94,8 +49,8 @@ class Order {
   EpochOrder epoch(int64_t number) const { return {seed_, number, shape_, shuffle_}; }
   // out[i] = record_at(first + i * stride), with the epoch's keys computed once.
   void records(int64_t first, std::span<int64_t> out, int64_t stride = 1) const;
-  // Replaces positions by the records that stand there.
-  void records_at(std::span<int64_t> positions) const;
+  // Replaces positions by the records that stand there, and says their epochs where there is room for them.
+  void records_at(std::span<int64_t> positions, std::span<int64_t> epochs = {}) const;
 
  private:
   uint64_t seed_;

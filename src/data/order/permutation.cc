@@ -1,8 +1,5 @@
 #include "data/order/permutation.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "base/philox.h"
 
 namespace lockstep {
@@ -12,6 +9,11 @@ namespace {
 constexpr uint64_t kOrderStream = 0x6f72646572000000;  // "order"
 
 }  // namespace
+
+bool has_eight() {
+  static const bool has = __builtin_cpu_supports("avx512dq") != 0;
+  return has;
+}
 
 // Two keys of every Philox block: what asking for a single position costs is mostly this.
 Feistel::Feistel(uint64_t seed, uint64_t stream) {
@@ -26,33 +28,17 @@ Feistel::Feistel(uint64_t seed, uint64_t stream) {
   }
 }
 
-[[gnu::target("avx512f,avx512dq")]] void Feistel::encrypt_wide(std::span<uint64_t> indices,
-                                                               const uint64_t* bits,
-                                                               const uint64_t* tweaks) const {
-  using Eight = uint64_t __attribute__((vector_size(64)));
-  for (size_t at = 0; at < indices.size(); at += 8) {
-    const size_t bytes = std::min<size_t>(8, indices.size() - at) * sizeof(uint64_t);
-    Eight value{}, width{}, tweak{};
-    std::memcpy(&value, indices.data() + at, bytes);
-    std::memcpy(&width, bits + at, bytes);
-    std::memcpy(&tweak, tweaks + at, bytes);
-    encrypt(value, width, tweak);
-    std::memcpy(indices.data() + at, &value, bytes);
-  }
+[[gnu::target("avx512f,avx512dq,lzcnt")]] void Feistel::replace_by_eight(Numbers& indices, size_t count,
+                                                                         const Numbers& sizes,
+                                                                         const Numbers& tweaks) const {
+  replace_by<Eight>(indices, count, sizes, tweaks);
 }
 
-void Feistel::replace(std::span<uint64_t> indices, const uint64_t* sizes, const uint64_t* tweaks) const {
-  static const bool wide = __builtin_cpu_supports("avx512dq") != 0;
-  std::array<uint64_t, kMost> bits;
-  for (size_t i = 0; i < indices.size(); ++i)
-    bits[i] = i > 0 && sizes[i] == sizes[i - 1] ? bits[i - 1] : bits_of(sizes[i]);
-  const Feistel keys = *this;  // which no store to the indices can change
-  if (wide)
-    keys.encrypt_wide(indices, bits.data(), tweaks);
+void Feistel::replace(Numbers& indices, size_t count, const Numbers& sizes, const Numbers& tweaks) const {
+  if (has_eight())
+    replace_by_eight(indices, count, sizes, tweaks);
   else
-    for (size_t i = 0; i < indices.size(); ++i) keys.encrypt(indices[i], bits[i], tweaks[i]);
-  for (size_t i = 0; i < indices.size(); ++i)
-    while (indices[i] >= sizes[i]) keys.encrypt(indices[i], bits[i], tweaks[i]);
+    replace_by<uint64_t>(indices, count, sizes, tweaks);
 }
 
 }  // namespace lockstep

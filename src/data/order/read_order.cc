@@ -38,32 +38,44 @@ int64_t ReadOrder::part_of(int64_t record) const {
 
 void ReadOrder::records_at(std::span<int64_t> positions, std::vector<int64_t>* epochs) const {
   if (epochs != nullptr) epochs->resize(positions.size());
-  if (!mixture_) {
-    if (epochs != nullptr)
-      std::transform(positions.begin(), positions.end(), epochs->begin(),
-                     [&](int64_t position) { return orders_[0].epoch_of(position); });
-    orders_[0].records_at(positions);
-    return;
-  }
+  const std::span<int64_t> all_epochs = epochs == nullptr ? std::span<int64_t>() : *epochs;
+  if (mixture_)
+    mixed_records_at(positions, all_epochs);
+  else
+    orders_[0].records_at(positions, all_epochs);
+}
+
+// Source by source, since an order works many positions out for less than one by one.
+void ReadOrder::mixed_records_at(std::span<int64_t> positions, std::span<int64_t> epochs) const {
   if (positions.empty()) return;
   LOCKSTEP_CHECK(positions.back() - positions.front() + 1 == static_cast<int64_t>(positions.size()),
                  "positions of a mixture with gaps");
   thread_local std::vector<Mixture::Draw> draws;
+  thread_local std::vector<int64_t> own, own_epochs;
+  thread_local std::vector<size_t> places, ends;
   draws.resize(positions.size());
   mixture_->draws(positions.front(), draws);
-  // The keys of an epoch are worked out once for all positions of a source in it.
-  struct Open {
-    int64_t epoch;
-    EpochOrder order;
-  };
-  std::vector<std::optional<Open>> open(orders_.size());
-  for (size_t i = 0; i < positions.size(); ++i) {
-    const auto source = static_cast<size_t>(draws[i].source);
-    const Order& order = orders_[source];
-    const int64_t epoch = order.epoch_of(draws[i].position);
-    if (!open[source] || open[source]->epoch != epoch) open[source].emplace(Open{epoch, order.epoch(epoch)});
-    positions[i] = firsts_[source] + open[source]->order(draws[i].position - epoch * order.size());
-    if (epochs != nullptr) (*epochs)[i] = epoch;
+  ends.assign(orders_.size(), 0);
+  for (const Mixture::Draw& draw : draws) ++ends[static_cast<size_t>(draw.source)];
+  std::exclusive_scan(ends.begin(), ends.end(), ends.begin(), size_t{0});
+  own.resize(positions.size());
+  own_epochs.resize(epochs.size());
+  places.resize(positions.size());
+  for (size_t i = 0; i < draws.size(); ++i) {
+    const size_t k = ends[static_cast<size_t>(draws[i].source)]++;
+    own[k] = draws[i].position;
+    places[k] = i;
+  }
+  size_t k = 0;
+  for (size_t source = 0; source < orders_.size(); ++source) {
+    const size_t begin = k;
+    const size_t count = ends[source] - begin;
+    orders_[source].records_at(std::span(own).subspan(begin, count),
+                               epochs.empty() ? epochs : std::span(own_epochs).subspan(begin, count));
+    for (; k < ends[source]; ++k) {
+      positions[places[k]] = firsts_[source] + own[k];
+      if (!epochs.empty()) epochs[places[k]] = own_epochs[k];
+    }
   }
 }
 

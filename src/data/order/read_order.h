@@ -37,6 +37,8 @@ class ReadOrder {
   void records_at(std::span<int64_t> positions, std::vector<int64_t>* epochs = nullptr) const;
 
  private:
+  void mixed_records_at(std::span<int64_t> positions, std::span<int64_t> epochs) const;
+
   int64_t size_;
   std::vector<Order> orders_;
   std::vector<int64_t> firsts_ = {};  // of the parts

@@ -1,0 +1,78 @@
+// EpochOrder: the permutation of one epoch, of which order.h says what it looks like. A pure function of
+// (seed, epoch, shape, shuffle, index) that stores nothing; asked for many indices at once it works eight of
+// them out together where the processor can.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "data/order/permutation.h"
+
+namespace lockstep {
+
+enum class Shuffle : uint8_t { kNone, kBlock, kGlobal };
+
+struct OrderShape {
+  int64_t records = 0;
+  int64_t block = 1;    // records that are read at once; 1 makes block the same as global
+  int64_t lanes = 16;   // at most as many workers can read disjoint blocks
+  int64_t window = 64;  // blocks of a lane that are mixed with each other, about
+
+  // Blocks of each lane; none where a lane would have less than a window, because a reader holds all of such
+  // data anyway, and lanes of few blocks differ from each other for as long as they last.
+  int64_t rows() const {
+    const int64_t rows = records / block / lanes;
+    return rows < window ? 0 : rows;
+  }
+};
+
+class EpochOrder {
+ public:
+  static constexpr int64_t kMostRecords = int64_t{1} << 52;  // which a double holds
+
+  // Throws UserError unless block, lanes and window are powers of two, and for more records.
+  EpochOrder(uint64_t seed, int64_t epoch, const OrderShape& shape, Shuffle shuffle);
+
+  int64_t operator()(int64_t index) const;
+  // Replaces indices by their records.
+  void replace(std::span<int64_t> indices, bool by_eight = has_eight()) const;
+
+ private:
+  // What one index, or eight, mean in their lanes.
+  template <typename T>
+  struct Turn {
+    T first;   // block of the window, among those of all lanes
+    T blocks;  // of the window
+    T round;   // of the window
+    T place;   // in the round
+    T tweak;   // of the round
+  };
+  template <typename T>
+  void find_window(const T& lane, const T& row, T& begin, T& blocks) const;
+  template <typename T>
+  void find_turn(const T& index, Turn<T>& turn) const;
+  template <typename T>
+  void rank(Turn<T>& turn) const;
+  template <typename T>
+  void find_in_block(const T& block, T& round) const;
+
+  uint64_t laned_record(uint64_t index) const;
+  uint64_t rest_record(uint64_t index) const;
+  template <typename T>
+  void replace_by(Numbers& indices, size_t count, bool laned) const;
+  template <typename T>
+  void replace_laned(Numbers& indices, size_t count) const;
+  template <typename T>
+  void replace_rest(Numbers& indices, size_t count) const;
+  void replace_by_eight(Numbers& indices, size_t count, bool laned) const;
+  void replace_one_by_one(Numbers& indices, size_t count, bool laned) const;
+
+  Shuffle shuffle_;
+  uint64_t records_;
+  uint64_t block_bits_, lane_bits_, window_bits_;
+  uint64_t blocks_;  // full ones
+  uint64_t rows_;    // blocks of a lane
+  uint64_t laned_;   // records of all lanes
+  Feistel keys_;
+};
+
+}  // namespace lockstep
