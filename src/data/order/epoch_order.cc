@@ -25,8 +25,7 @@ constexpr uint64_t kRankedBits = 3;
 constexpr size_t kWorthwhile = 3;
 
 uint64_t bits_of(int64_t value, const char* what) {
-  if (value < 1 || !std::has_single_bit(static_cast<uint64_t>(value)))
-    throw UserError("{} is {}; use a power of two", what, value);
+  if (value < 1 || (value & (value - 1)) != 0) throw UserError("{} is {}; use a power of two", what, value);
   return static_cast<uint64_t>(std::countr_zero(static_cast<uint64_t>(value)));
 }
 
@@ -41,12 +40,8 @@ void divide(const uint64_t& dividend, const uint64_t& divisor, uint64_t& quotien
       __builtin_convertvector(dividend, Doubles) / __builtin_convertvector(divisor, Doubles), Eight);
 }
 
-bool any(bool condition) { return condition; }
-template <typename T>
-[[gnu::always_inline]] inline bool any(const T& mask) {
-  int64_t all = 0;
-  for (size_t i = 0; i < kAtOnce<T>; ++i) all |= mask[i];
-  return all != 0;
+[[gnu::always_inline]] inline void fill(Numbers& numbers, size_t count, uint64_t value) {
+  for (size_t i = 0; i < count; ++i) numbers.at[i] = value;
 }
 
 }  // namespace
@@ -100,8 +95,9 @@ void EpochOrder::replace(std::span<int64_t> indices, bool by_eight) const {
 // Windows are cut at multiples of the window's size, in each lane shifted by another part of it. Less than
 // three quarters of a window at either end belong to the neighbouring one.
 template <typename T>
-[[gnu::always_inline]] inline void EpochOrder::find_window(const T& lane, const T& row, T& begin,
-                                                           T& blocks) const {
+[[gnu::always_inline]] inline void EpochOrder::find_window(const T& index, T& begin, T& blocks) const {
+  const T lane = index & ((uint64_t{1} << lane_bits_) - 1);
+  const T row = index >> (lane_bits_ + block_bits_);
   const T zero{};
   const T one = zero + 1;
   const uint64_t size = uint64_t{1} << window_bits_;
@@ -120,64 +116,76 @@ template <typename T>
 }
 
 template <typename T>
-[[gnu::always_inline]] inline void EpochOrder::find_turn(const T& index, Turn<T>& turn) const {
+[[gnu::always_inline]] inline void EpochOrder::find_turn(const T& index, const T& begin, const T& blocks,
+                                                         T& round, T& place, T& tweak) const {
   const T lane = index & ((uint64_t{1} << lane_bits_) - 1);
   const T at = index >> lane_bits_;
-  T begin;
-  find_window(lane, at >> block_bits_, begin, turn.blocks);
-  turn.first = lane + (begin << lane_bits_);
   const T in_window = at - (begin << block_bits_);
-  divide(in_window, turn.blocks, turn.round);
-  turn.place = in_window - turn.round * turn.blocks;
-  T tweak = lane * kSpread + kRounds;
-  mix64_in_place(tweak);
-  tweak += at - turn.place;
-  mix64_in_place(tweak);
-  turn.tweak = tweak;
+  divide(in_window, blocks, round);
+  place = in_window - round * blocks;
+  T mixed = lane * kSpread + kRounds;
+  mix64_in_place(mixed);
+  mixed += at - place;
+  mix64_in_place(mixed);
+  tweak = mixed;
 }
 
-// The place by the rank of a number that each block is given; a window has fewer than two and a half times
-// its usual size.
+// The place by the rank of a number that each block is given. `most` blocks are in the largest of the
+// windows, fewer than two and a half times their usual size.
 template <typename T>
-[[gnu::always_inline]] inline void EpochOrder::rank(Turn<T>& turn) const {
+[[gnu::always_inline]] inline void EpochOrder::rank(const T& blocks, const T& tweak, uint64_t most,
+                                                    T& place) const {
   const T zero{};
   const T one = zero + 1;
-  const T tweak = turn.tweak ^ keys_.first_key();
-  T own = turn.place ^ tweak;
+  const T key = tweak ^ keys_.first_key();
+  T own = place ^ key;
   mix64_in_place(own);
-  T smaller = zero;
-  for (T block = zero; any(block < turn.blocks); block += 1) {
-    T other = block ^ tweak;
+  place = zero;
+  for (uint64_t block = 0; block < most; ++block) {
+    T other = block ^ key;
     mix64_in_place(other);
-    smaller += ((block < turn.blocks) & (other < own)) ? one : zero;
+    other = blocks > zero + block ? other : ~zero;
+    place += other < own ? one : zero;
   }
-  turn.place = smaller;
 }
 
-// Which record of a block is the round-th that is read of it.
 template <typename T>
-[[gnu::always_inline]] inline void EpochOrder::find_in_block(const T& block, T& round) const {
-  T tweak = block * kSpread + kInBlock;
-  mix64_in_place(tweak);
-  if (block_bits_ > kAffineBits) {
-    keys_.encrypt(round, T{} + block_bits_, tweak);
-    return;
-  }
+[[gnu::always_inline]] inline void EpochOrder::find_laned_block(const T& index, const T& begin,
+                                                                const T& place, T& block) const {
+  const T lane = index & ((uint64_t{1} << lane_bits_) - 1);
+  block = lane + ((begin + place) << lane_bits_);
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void EpochOrder::find_block_tweak(const T& block, T& tweak) const {
+  T mixed = block * kSpread + kInBlock;
+  mix64_in_place(mixed);
+  tweak = mixed;
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void EpochOrder::find_in_small_block(const T& tweak, T& round) const {
   T key = tweak ^ keys_.first_key();
   mix64_in_place(key);
   round = (round * (key >> 32 | 1) + key) & ((uint64_t{1} << block_bits_) - 1);
 }
 
 uint64_t EpochOrder::laned_record(uint64_t index) const {
-  Turn<uint64_t> turn;
-  find_turn(index, turn);
+  uint64_t begin, blocks, round, place, tweak;
+  find_window(index, begin, blocks);
+  find_turn(index, begin, blocks, round, place, tweak);
   if (window_bits_ <= kRankedBits)
-    rank(turn);
+    rank(blocks, tweak, blocks, place);
   else
-    turn.place = keys_(turn.place, turn.blocks, turn.tweak);
-  const uint64_t block = keys_(turn.first + (turn.place << lane_bits_), blocks_, kBlocks);
-  find_in_block(block, turn.round);
-  return (block << block_bits_) + turn.round;
+    place = keys_(place, blocks, tweak);
+  find_laned_block(index, begin, place, index);
+  const uint64_t block = keys_(index, blocks_, kBlocks);
+  find_block_tweak(block, tweak);
+  if (block_bits_ <= kAffineBits)
+    find_in_small_block(tweak, round);
+  else
+    round = keys_(round, uint64_t{1} << block_bits_, tweak);
+  return (block << block_bits_) + round;
 }
 
 uint64_t EpochOrder::rest_record(uint64_t index) const {
@@ -188,63 +196,102 @@ uint64_t EpochOrder::rest_record(uint64_t index) const {
   return (block << block_bits_) + (mixed & ((uint64_t{1} << block_bits_) - 1));
 }
 
+template <typename T>
+[[gnu::always_inline]] inline void EpochOrder::rank_all(Numbers& places, size_t count, const Numbers& blocks,
+                                                        const Numbers& tweaks) const {
+  uint64_t most = 0;
+  for (size_t i = 0; i < count; ++i) most = std::max(most, blocks.at[i]);
+  for (size_t i = 0; i < count; i += kAtOnce<T>) {
+    T own_blocks, tweak, place;
+    blocks.load(i, own_blocks);
+    tweaks.load(i, tweak);
+    places.load(i, place);
+    rank(own_blocks, tweak, most, place);
+    places.store(i, place);
+  }
+}
+
 // As laned_record, step by step for all of them.
 template <typename T>
 [[gnu::always_inline]] inline void EpochOrder::replace_laned(Numbers& indices, size_t count) const {
-  Numbers sizes, tweaks, firsts, rounds;
+  LOCKSTEP_CHECK(count > 0, "no indices");
+  Numbers begins, sizes, tweaks, rounds, places;
   for (size_t i = 0; i < count; i += kAtOnce<T>) {
-    T index;
+    T index, begin, blocks;
     indices.load(i, index);
-    Turn<T> turn;
-    find_turn(index, turn);
-    if (window_bits_ <= kRankedBits) rank(turn);
-    indices.store(i, turn.place);
-    sizes.store(i, turn.blocks);
-    tweaks.store(i, turn.tweak);
-    firsts.store(i, turn.first);
-    rounds.store(i, turn.round);
+    find_window(index, begin, blocks);
+    begins.store(i, begin);
+    sizes.store(i, blocks);
   }
-  if (window_bits_ > kRankedBits) keys_.replace_by<T>(indices, count, sizes, tweaks);
-  for (size_t i = 0; i < count; ++i) {
-    indices.at[i] = firsts.at[i] + (indices.at[i] << lane_bits_);
-    sizes.at[i] = blocks_;
-    tweaks.at[i] = kBlocks;
-  }
-  keys_.replace_by<T>(indices, count, sizes, tweaks);
   for (size_t i = 0; i < count; i += kAtOnce<T>) {
-    T block, round;
-    indices.load(i, block);
-    rounds.load(i, round);
-    find_in_block(block, round);
-    indices.store(i, T((block << block_bits_) + round));
+    T index, begin, blocks, round, place, tweak;
+    indices.load(i, index);
+    begins.load(i, begin);
+    sizes.load(i, blocks);
+    find_turn(index, begin, blocks, round, place, tweak);
+    rounds.store(i, round);
+    places.store(i, place);
+    tweaks.store(i, tweak);
   }
+  if (window_bits_ <= kRankedBits)
+    rank_all<T>(places, count, sizes, tweaks);
+  else
+    keys_.replace<T>(places, count, sizes, tweaks);
+  for (size_t i = 0; i < count; i += kAtOnce<T>) {
+    T index, begin, place;
+    indices.load(i, index);
+    begins.load(i, begin);
+    places.load(i, place);
+    find_laned_block(index, begin, place, index);
+    indices.store(i, index);
+  }
+  fill(sizes, count, blocks_);
+  fill(tweaks, count, kBlocks);
+  keys_.replace<T>(indices, count, sizes, tweaks);
+  for (size_t i = 0; i < count; i += kAtOnce<T>) {
+    T block, tweak, round;
+    indices.load(i, block);
+    indices.store(i, T(block << block_bits_));
+    find_block_tweak(block, tweak);
+    tweaks.store(i, tweak);
+    if (block_bits_ > kAffineBits) continue;
+    rounds.load(i, round);
+    find_in_small_block(tweak, round);
+    rounds.store(i, round);
+  }
+  if (block_bits_ > kAffineBits) {
+    fill(sizes, count, uint64_t{1} << block_bits_);
+    keys_.replace<T>(rounds, count, sizes, tweaks);
+  }
+  for (size_t i = 0; i < count; ++i) indices.at[i] += rounds.at[i];
 }
 
 // As rest_record, or of the global order.
 template <typename T>
 [[gnu::always_inline]] inline void EpochOrder::replace_rest(Numbers& indices, size_t count) const {
-  Numbers sizes, tweaks, mixed;
+  LOCKSTEP_CHECK(count > 0, "no indices");
   const bool global = shuffle_ == Shuffle::kGlobal;
-  sizes.at.fill(records_ - laned_);
-  tweaks.at.fill(global ? 0 : kRest);
-  for (size_t i = 0; i < count; ++i) indices.at[i] -= laned_;
-  keys_.replace_by<T>(indices, count, sizes, tweaks);
+  const uint64_t in_lanes = laned_;
   const uint64_t in_blocks = blocks_ << block_bits_;
-  if (global || in_blocks == laned_) {
-    for (size_t i = 0; i < count; ++i) indices.at[i] += laned_;
-    return;
-  }
-  sizes.at.fill(blocks_);
-  tweaks.at.fill(kBlocks);
+  const uint64_t in_block = (uint64_t{1} << block_bits_) - 1;
+  Numbers sizes, tweaks, mixed;
+  fill(sizes, count, records_ - in_lanes);
+  fill(tweaks, count, global ? 0 : kRest);
+  for (size_t i = 0; i < count; ++i) indices.at[i] -= in_lanes;
+  keys_.replace<T>(indices, count, sizes, tweaks);
+  for (size_t i = 0; i < count; ++i) indices.at[i] += in_lanes;
+  if (global || in_blocks == in_lanes) return;
   for (size_t i = 0; i < count; ++i) {
-    mixed.at[i] = laned_ + indices.at[i];
+    mixed.at[i] = indices.at[i];
     // The records of the last, partial block stay where they are, whatever comes of this.
-    indices.at[i] = std::min(mixed.at[i], in_blocks - 1) >> block_bits_;
+    indices.at[i] = std::min(indices.at[i], in_blocks - 1) >> block_bits_;
   }
-  keys_.replace_by<T>(indices, count, sizes, tweaks);
+  fill(sizes, count, blocks_);
+  fill(tweaks, count, kBlocks);
+  keys_.replace<T>(indices, count, sizes, tweaks);
   for (size_t i = 0; i < count; ++i) {
-    const uint64_t in_block = mixed.at[i] & ((uint64_t{1} << block_bits_) - 1);
-    indices.at[i] = mixed.at[i] < in_blocks ? (indices.at[i] << block_bits_) + in_block : mixed.at[i];
+    const uint64_t record = (indices.at[i] << block_bits_) + (mixed.at[i] & in_block);
+    indices.at[i] = mixed.at[i] < in_blocks ? record : mixed.at[i];
   }
 }
 
@@ -256,8 +303,8 @@ template <typename T>
     replace_rest<T>(indices, count);
 }
 
-[[gnu::target("avx512f,avx512dq,lzcnt")]] void EpochOrder::replace_by_eight(Numbers& indices, size_t count,
-                                                                            bool laned) const {
+[[gnu::target("avx512f,avx512dq")]] void EpochOrder::replace_by_eight(Numbers& indices, size_t count,
+                                                                      bool laned) const {
   replace_by<Eight>(indices, count, laned);
 }
 

@@ -37,23 +37,25 @@ class EpochOrder {
   void replace(std::span<int64_t> indices, bool by_eight = has_eight()) const;
 
  private:
-  // What one index, or eight, mean in their lanes.
+  // Of one index, or eight of them. The window: its first block in its lane, and how many it has.
   template <typename T>
-  struct Turn {
-    T first;   // block of the window, among those of all lanes
-    T blocks;  // of the window
-    T round;   // of the window
-    T place;   // in the round
-    T tweak;   // of the round
-  };
+  void find_window(const T& index, T& begin, T& blocks) const;
+  // The round in the window, the place in the round, the tweak of the round.
   template <typename T>
-  void find_window(const T& lane, const T& row, T& begin, T& blocks) const;
+  void find_turn(const T& index, const T& begin, const T& blocks, T& round, T& place, T& tweak) const;
+  // Replaces the place in the round by that in the window, where windows are small.
   template <typename T>
-  void find_turn(const T& index, Turn<T>& turn) const;
+  void rank(const T& blocks, const T& tweak, uint64_t most, T& place) const;
   template <typename T>
-  void rank(Turn<T>& turn) const;
+  void rank_all(Numbers& places, size_t count, const Numbers& blocks, const Numbers& tweaks) const;
+  // Which of all the blocks that are dealt out to the lanes it is.
   template <typename T>
-  void find_in_block(const T& block, T& round) const;
+  void find_laned_block(const T& index, const T& begin, const T& place, T& block) const;
+  template <typename T>
+  void find_block_tweak(const T& block, T& tweak) const;
+  // Replaces a round by the record that is read in it, where blocks are small.
+  template <typename T>
+  void find_in_small_block(const T& tweak, T& round) const;
 
   uint64_t laned_record(uint64_t index) const;
   uint64_t rest_record(uint64_t index) const;

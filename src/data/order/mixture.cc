@@ -98,7 +98,10 @@ void Mixture::walk(const Segment& segment, int64_t from, int64_t count, Draw* ou
     const size_t k = static_cast<size_t>(slot) % Numbers::kMost;
     if (k == 0) {
       std::iota(mixed.at.begin(), mixed.at.end(), static_cast<uint64_t>(slot));
-      keys_.replace(mixed, Numbers::kMost, sizes, tweaks);
+      if (has_eight())
+        keys_.replace<Eight>(mixed, Numbers::kMost, sizes, tweaks);
+      else
+        keys_.replace<uint64_t>(mixed, Numbers::kMost, sizes, tweaks);
     }
     const auto source = static_cast<size_t>(
         std::upper_bound(ends.begin(), ends.end(), static_cast<int64_t>(mixed.at[k])) - ends.begin());

@@ -143,20 +143,6 @@ TEST(BlockOrder, VisitsEveryRecordOnceForEveryShape) {
               << size << " " << block << " " << lanes << " " << window;
 }
 
-TEST(BlockOrder, ManyAtOnceAreTheSameAsOneByOne) {
-  for (const int64_t block : {1, 2, 32, 64, 512})
-    for (const Shuffle shuffle : {Shuffle::kNone, Shuffle::kBlock, Shuffle::kGlobal}) {
-      const EpochOrder order(9, 2, shape_of(70003, block, 4, 8), shuffle);
-      std::vector<int64_t> records, expected;
-      for (int64_t i = 0; i < 70003; i += i < 60000 ? 97 : 1) {
-        records.push_back(i);
-        expected.push_back(order(i));
-      }
-      order.replace(records);
-      EXPECT_EQ(records, expected) << block;
-    }
-}
-
 TEST(BlockOrderLong, VisitsEveryRecordOnce) {
   for (int64_t size = 1; size <= 4096; ++size) {
     EXPECT_TRUE(is_bijection(size, 0)) << size;

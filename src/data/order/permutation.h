@@ -6,7 +6,7 @@
 // key are told apart by a tweak, which costs nothing to change: windows and lanes have their own without a
 // key schedule each.
 //
-// What follows is written once for T, one number or eight at a time. Vectors go by reference: clang calls no
+// Templates are written once for T, one number or eight at a time. Vectors go by reference: clang calls no
 // function by value with vectors that the instruction set at hand does not have.
 #pragma once
 #include <array>
@@ -24,7 +24,7 @@ bool has_eight();
 
 // Numbers that are worked out together. With T = Eight a count of them is a multiple of kAtOnce.
 struct Numbers {
-  static constexpr size_t kMost = 128;
+  static constexpr size_t kMost = 256;
   alignas(sizeof(Eight)) std::array<uint64_t, kMost> at;
 
   template <typename T>
@@ -58,7 +58,6 @@ constexpr uint64_t mix64(uint64_t x) {
 
 class Feistel {
  public:
-  static constexpr uint64_t kMinBits = 6;
   static constexpr uint64_t kMostBits = 62;
 
   // Streams tell the permutations of one seed apart.
@@ -67,102 +66,73 @@ class Feistel {
   // The image of index in [0, size) under the permutation of that size, at most 2^kMostBits, and tweak.
   uint64_t operator()(uint64_t index, uint64_t size, uint64_t tweak = 0) const {
     const uint64_t bits = bits_of(size);
-    do encrypt(index, bits, tweak);
+    do encrypt<uint64_t, 1>(&index, &bits, &tweak);
     while (index >= size);
     return index;
   }
 
-  // Replaces many indices by their images, each with a size and a tweak of its own.
+  // Replaces many indices by their images, each with a size, at most 2^kExactBits, and a tweak of its own. T
+  // is uint64_t, or Eight where the processor has_eight().
+  static constexpr uint64_t kExactBits = 53;
+  template <typename T>
   void replace(Numbers& indices, size_t count, const Numbers& sizes, const Numbers& tweaks) const;
-  template <typename T>
-  void replace_by(Numbers& indices, size_t count, const Numbers& sizes, const Numbers& tweaks) const;
-
-  // The image in [0, 2^bits), without walking, where the size is this power of two: kMinBits to kMostBits.
-  // Each round replaces the left half by left ^ F(right) and swaps; halves of unequal width swap their widths
-  // with them, and an even number of rounds brings the widths back. Both steps can be undone, so this is a
-  // bijection.
-  template <typename T>
-  [[gnu::always_inline]] void encrypt(T& value, const T& bits, const T& tweak) const {
-    const T left_bits = bits >> 1;
-    const T right_bits = bits - left_bits;
-    T left = value >> right_bits;
-    T right = value & (((T{} + 1) << right_bits) - 1);
-    for (size_t round = 0; round < kRounds; round += 2) {
-      // The high bits of the mix are its best; a half has at most 31.
-      T mixed = right ^ keys_[round] ^ tweak;
-      mix_high_bits(mixed);
-      left ^= mixed >> (64 - left_bits);
-      mixed = left ^ keys_[round + 1] ^ tweak;
-      mix_high_bits(mixed);
-      right ^= mixed >> (64 - right_bits);
-    }
-    value = left << right_bits | right;
-  }
 
   // For what is mixed by other means than a permutation.
   uint64_t first_key() const { return keys_[0]; }
 
  private:
   static constexpr size_t kRounds = 6;
-
-  void replace_by_eight(Numbers& indices, size_t count, const Numbers& sizes, const Numbers& tweaks) const;
+  static constexpr uint64_t kMinBits = 6;
 
   static uint64_t bits_of(uint64_t size) {
     return static_cast<uint64_t>(std::bit_width((size - 1) | (uint64_t{1} << (kMinBits - 1))));
   }
+
+  // Each round replaces the left half by left ^ F(right) and swaps; halves of unequal width swap their widths
+  // with them, and an even number of rounds brings the widths back. Both steps can be undone, so this is a
+  // bijection of [0, 2^bits). N of them go through their rounds side by side: each waits for its own products
+  // most of the time, and a processor does not look far enough ahead to find the next.
+  template <typename T, size_t N>
+  [[gnu::always_inline]] void encrypt(T* values, const T* bits, const T* tweaks) const {
+    T left[N], right[N], left_bits[N], right_bits[N];
+    for (size_t n = 0; n < N; ++n) {
+      left_bits[n] = bits[n] >> 1;
+      right_bits[n] = bits[n] - left_bits[n];
+      left[n] = values[n] >> right_bits[n];
+      right[n] = values[n] & (((T{} + 1) << right_bits[n]) - 1);
+    }
+    for (size_t round = 0; round < kRounds; round += 2) {
+      // The high bits of the mix are its best; a half has at most 31.
+      for (size_t n = 0; n < N; ++n) {
+        T mixed = right[n] ^ keys_[round] ^ tweaks[n];
+        mix_high_bits(mixed);
+        left[n] ^= mixed >> (64 - left_bits[n]);
+      }
+      for (size_t n = 0; n < N; ++n) {
+        T mixed = left[n] ^ keys_[round + 1] ^ tweaks[n];
+        mix_high_bits(mixed);
+        right[n] ^= mixed >> (64 - right_bits[n]);
+      }
+    }
+    for (size_t n = 0; n < N; ++n) values[n] = left[n] << right_bits[n] | right[n];
+  }
+
+  template <typename T, size_t N>
+  void encrypt_at(size_t i, Numbers& values, const Numbers& sizes, const Numbers& tweaks, T& outside) const;
   template <typename T>
-  void encrypt_all(Numbers& values, size_t count, const Numbers& bits, const Numbers& tweaks) const;
+  bool encrypt_some(Numbers& values, size_t count, const Numbers& sizes, const Numbers& tweaks) const;
+  template <typename T>
+  void walk(Numbers& indices, size_t count, const Numbers& sizes, const Numbers& tweaks) const;
+  template <typename T>
+  void replace_by(Numbers& indices, size_t count, const Numbers& sizes, const Numbers& tweaks) const;
 
   std::array<uint64_t, kRounds> keys_;
 };
 
-template <typename T>
-[[gnu::always_inline]] inline void Feistel::encrypt_all(Numbers& values, size_t count, const Numbers& bits,
-                                                        const Numbers& tweaks) const {
-  for (size_t i = 0; i < count; i += kAtOnce<T>) {
-    T value, width, tweak;
-    values.load(i, value);
-    bits.load(i, width);
-    tweaks.load(i, tweak);
-    encrypt(value, width, tweak);
-    values.store(i, value);
-  }
-}
-
-template <typename T>
-[[gnu::always_inline]] inline void Feistel::replace_by(Numbers& indices, size_t count, const Numbers& sizes,
-                                                       const Numbers& tweaks) const {
-  Numbers bits;
-  std::array<uint8_t, Numbers::kMost> outside;  // of [0, size)
-  for (size_t i = 0; i < count; ++i)
-    bits.at[i] = i > 0 && sizes.at[i] == sizes.at[i - 1] ? bits.at[i - 1] : bits_of(sizes.at[i]);
-  encrypt_all<T>(indices, count, bits, tweaks);
-  size_t left = 0;
-  for (size_t i = 0; i < count; ++i) {
-    outside[left] = static_cast<uint8_t>(i);
-    left += indices.at[i] >= sizes.at[i] ? 1 : 0;
-  }
-  // They walk on together, fewer each time.
-  while (left > 0) {
-    Numbers values, own_bits, own_tweaks;
-    const size_t padded = (left + kAtOnce<T> - 1) / kAtOnce<T> * kAtOnce<T>;
-    for (size_t k = 0; k < padded; ++k) {
-      const size_t i = outside[k < left ? k : 0];
-      values.at[k] = indices.at[i];
-      own_bits.at[k] = bits.at[i];
-      own_tweaks.at[k] = tweaks.at[i];
-    }
-    encrypt_all<T>(values, padded, own_bits, own_tweaks);
-    const size_t walked = left;
-    left = 0;
-    for (size_t k = 0; k < walked; ++k) {
-      const size_t i = outside[k];
-      indices.at[i] = values.at[k];
-      outside[left] = static_cast<uint8_t>(i);
-      left += values.at[k] >= sizes.at[i] ? 1 : 0;
-    }
-  }
-}
+template <>
+void Feistel::replace<uint64_t>(Numbers&, size_t, const Numbers&, const Numbers&) const;
+template <>
+void Feistel::replace<Eight>(Numbers&, size_t, const Numbers&, const Numbers&) const;
 
 // A permutation of [0, size).
 class Permutation {
