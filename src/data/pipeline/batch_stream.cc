@@ -13,6 +13,9 @@ namespace {
 
 // Large enough that handing a piece out costs nothing, small enough that all readers find one.
 constexpr int64_t kPieceBytes = 512 << 10;
+// Where few batches may be made ahead, these are cut into so many pieces for each processor: a reader that
+// finds none is idle although time is short. But not into less than so many rows.
+constexpr int64_t kPiecesEach = 4, kLeastPiece = 256;
 constexpr int64_t kMostFetchAhead = 64 << 20;
 // The source is told of so many times the rows that were read so far, until it has been told enough: the
 // first batches do not wait for plans.
@@ -20,6 +23,8 @@ constexpr int64_t kPlanGrowth = 32;
 constexpr double kGlance = 5e-3;  // seconds between two looks at what readers do
 constexpr double kBusy = 0.5;     // of a processor's time
 constexpr double kFading = 0.9;   // of what lately took time, from batch to batch
+// Readers that had no rest for so many batches may not find the time to look ahead.
+constexpr int64_t kWithoutRest = 8;
 
 double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -68,6 +73,14 @@ KnobLimits limits_of(const StreamOptions& options, int64_t batch_bytes) {
   return {.readers = options.processors, .waiting_readers = most, .ahead = ahead, .fetch = kMostFetchAhead};
 }
 
+int64_t piece_rows_of(const StreamOptions& options, int64_t record_bytes, int64_t rows) {
+  const int64_t ahead = limits_of(options, std::max<int64_t>(1, record_bytes * rows)).ahead;
+  const int64_t pieces = std::max<int64_t>(1, kPiecesEach * options.processors / std::max<int64_t>(1, ahead));
+  const int64_t share = std::max((rows + pieces - 1) / pieces, kLeastPiece);
+  return std::clamp<int64_t>(std::min(kPieceBytes / std::max<int64_t>(1, record_bytes), share), 1,
+                             std::max<int64_t>(1, rows));
+}
+
 }  // namespace
 
 BatchStream::BatchStream(const Source& source, BatchPlan plan, const StreamOptions& options)
@@ -75,8 +88,7 @@ BatchStream::BatchStream(const Source& source, BatchPlan plan, const StreamOptio
       plan_(std::move(plan)),
       options_(options),
       batch_bytes_(std::max<int64_t>(1, bytes_of_record(source.columns()) * plan_.rows)),
-      piece_rows_(std::clamp<int64_t>(kPieceBytes / std::max<int64_t>(1, bytes_of_record(source.columns())),
-                                      1, std::max<int64_t>(1, plan_.rows))),
+      piece_rows_(piece_rows_of(options, bytes_of_record(source.columns()), plan_.rows)),
       pieces_((plan_.rows + piece_rows_ - 1) / piece_rows_),
       source_counters_(source.stages() != nullptr ? *source.stages() : own_counters_),
       knobs_(limits_of(options, batch_bytes_)) {}
@@ -112,11 +124,17 @@ const Batch& BatchStream::get(int64_t number) {
     const double behind = behind_ ? seconds_between(behind_since_, end) : 0;
     report_.waited[kReorderWait] += behind;
     attribute(seconds_between(start, end) - behind, before, stages(), report_);
+    without_rest_ = 0;
     if (follows)
       knobs_.waited(
           {.busy = busy_ >= knobs_.readers(), .full = std::exchange(was_full_, false), .files = for_files_});
   } else {
     note_calm();
+    if (busy_ < knobs_.readers()) without_rest_ = 0;
+    if (++without_rest_ == kWithoutRest) {
+      without_rest_ = 0;
+      knobs_.had_no_rest();
+    }
   }
   report_.ahead = std::max(report_.ahead, knobs_.ahead());
   report_.readers = std::max<int64_t>(report_.readers, knobs_.readers());

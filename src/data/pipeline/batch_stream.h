@@ -120,6 +120,7 @@ class BatchStream {
   bool waits_ = false;           // the caller does
   bool stopping_ = false;        // readers are to leave
   int busy_ = 0;                 // readers at work
+  int64_t without_rest_ = 0;     // batches that were ready, each time with all readers at work
   // Seconds that the caller lately spent with its batches, and waiting for them.
   double with_batches_ = 0, for_batches_ = 0;
   Clock::time_point handed_over_;

@@ -98,6 +98,47 @@ TEST(BatchStream, LargeBatchesAreMadeInPieces) {
   }
 }
 
+// With one batch ahead, two readers would otherwise take turns.
+TEST(BatchStream, WhereFewAreMadeAheadBatchesAreCutForAllReaders) {
+  constexpr int64_t kRows = 4096, kBytes = kRows * 8;
+  const BatchPlan plan{3, kRows, 0,
+                       [](int64_t batch, int64_t row, std::span<int64_t> records, std::vector<int64_t>*) {
+                         std::iota(records.begin(), records.end(), batch * kRows + row);
+                       }};
+  const auto fills = [&](int64_t budget, int processors) {
+    const SlowSource source;
+    BatchStream stream(source, plan, {.processors = processors, .budget = budget});
+    for (int64_t n = 0; n < 3; ++n) EXPECT_EQ(first_of(stream.get(n)), n * kRows);
+    return source.fills.load();
+  };
+  EXPECT_EQ(fills(100 * kBytes, 2), 3);
+  EXPECT_EQ(fills(3 * kBytes, 2), 3 * 4);
+  EXPECT_EQ(fills(kBytes / 2, 2), 3 * 8);
+  EXPECT_EQ(fills(kBytes / 2, 1000), 3 * 16);  // of 256 rows
+}
+
+// Always has something that could be loaded ahead.
+class NeverDone : public SlowSource {
+ public:
+  bool load_ahead() const override {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    return true;
+  }
+};
+
+TEST(BatchStream, AReaderThatNeverRestsGetsHelpBeforeAnybodyWaits) {
+  const NeverDone source;
+  ReaderPool pool(2);
+  BatchStream stream(source, plan_of(4000), {.pool = &pool, .processors = 2});
+  for (int64_t n = 0; n < 4000 && stream.report().readers < 2; ++n) {
+    stream.get(n);
+    // The next is ready before it is asked for.
+    for (int i = 0; i < 5000 && source.fills < n + 2; ++i) std::this_thread::sleep_for(milliseconds(1));
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_EQ(stream.report().readers, 2);
+}
+
 TEST(BatchStream, OfSeveralFaultsThatOfTheFirstRowIsThrown) {
   SlowSource source;
   source.bad_record = 40000;

@@ -81,10 +81,16 @@ BlockCache::Use BlockCache::get(int64_t key, std::span<const uint32_t> records, 
         reloaded = true;
       }
     }
-    if (entries_.count(key) == 0 && make_room()) break;
-    ++waiting_;
-    changed_.wait(lock);
-    --waiting_;
+    const auto loading = entries_.find(key);
+    if (loading == entries_.end() && make_room()) break;
+    if (loading != entries_.end() && !loading->second.block) {
+      loading->second.awaited = true;
+      loaded_.wait(lock);
+    } else {
+      ++want_room_;
+      room_.wait(lock);
+      --want_room_;
+    }
   }
   note_loaded_again(key);
   forget_need(key);
@@ -129,14 +135,16 @@ void BlockCache::end_load(int64_t key, Entry& entry, std::unique_ptr<RowBlock> l
     entry.recent = recent_.begin();
   }
   if (!kept_.empty()) kept_[static_cast<size_t>(key)].store(entry.block.get(), std::memory_order_release);
-  if (waiting_ > 0) changed_.notify_all();
+  if (std::exchange(entry.awaited, false)) loaded_.notify_all();
+  if (want_room_ > 0) room_.notify_all();
 }
 
 void BlockCache::fail_load(int64_t key) {
   --loads_;
   take(-options_.loading);
   entries_.erase(key);
-  changed_.notify_all();
+  loaded_.notify_all();
+  room_.notify_all();
 }
 
 void BlockCache::find(std::span<Wanted> records, Found& found) {
@@ -218,7 +226,7 @@ void BlockCache::give_back(int64_t key, Entry& entry) {
   std::unique_ptr<const RowBlock> done;  // its memory is given back without the lock
   const std::unique_lock lock = lock_soon(mutex_);
   done = end_use(key, entry);
-  if (waiting_ > 0) changed_.notify_all();
+  if (want_room_ > 0) room_.notify_all();
 }
 
 void BlockCache::give_back(Found& found) {
@@ -227,7 +235,7 @@ void BlockCache::give_back(Found& found) {
   const std::unique_lock lock = lock_soon(mutex_);
   for (const auto& [key, entry] : found.used_)
     if (auto block = end_use(key, *entry)) done.push_back(std::move(block));
-  if (waiting_ > 0) changed_.notify_all();
+  if (want_room_ > 0) room_.notify_all();
 }
 
 void BlockCache::touch(int64_t key, Entry& entry) {

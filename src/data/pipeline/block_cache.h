@@ -61,6 +61,7 @@ class BlockCache {
     std::vector<uint64_t> used;  // a bit for each of its records, where memory is short; or none
     bool ahead = false;          // nobody has asked for it yet: it stands in ahead_, not in recent_
     bool listed = false;         // in half_used_
+    bool awaited = false;        // by threads that sleep until it is loaded
     int64_t epoch = kUnknown;    // the last one that it is wanted for, as far as that was said
     int64_t turn = 0;            // in the order of what will be wanted
     int64_t next_turn = 0;       // that of the epoch after this one, where it stays for that; 0: it does not
@@ -192,7 +193,9 @@ class BlockCache {
   BlockCacheOptions options_;
   std::vector<std::atomic<const RowBlock*>> kept_;  // by key, where all are kept
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  // Who waits for a block that another loads, and who waits for memory: apart, so that nobody is woken for
+  // nothing, which takes as long as a block does.
+  std::condition_variable loaded_, room_;
   std::unordered_map<int64_t, Entry> entries_;
   std::map<int64_t, int64_t> ahead_;             // keys of blocks that were loaded ahead, by their turn
   std::map<int64_t, Need> needs_;                // blocks to load ahead, by their turn
@@ -213,7 +216,7 @@ class BlockCache {
   int64_t again_ = 0;                         // blocks that were loaded for at least the third time
   int64_t bytes_ = 0;                         // of loaded blocks, and of those on their way
   int64_t loads_ = 0;                         // on their way
-  int64_t waiting_ = 0;
+  int64_t want_room_ = 0;                     // threads
 };
 
 }  // namespace lockstep

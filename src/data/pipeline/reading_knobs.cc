@@ -8,6 +8,8 @@ namespace {
 constexpr int64_t kFirstAhead = 4;
 constexpr int64_t kFirstFetch = 1 << 20;
 constexpr int64_t kPatience = 256;
+// Of the time, in which knobs are lowered, and in which readers are: half of them have twice the work.
+constexpr double kIdle = 0.5, kHalfWouldDo = 0.6;
 
 }  // namespace
 
@@ -29,12 +31,20 @@ void ReadingKnobs::waited(const Wait& wait) {
   if (wait.files) fetch_ = std::min(std::max(2 * fetch_, kFirstFetch), limits_.fetch);
 }
 
+void ReadingKnobs::had_no_rest() {
+  const int more = std::min({2 * readers_, limits_.readers, limits_.waiting_readers});
+  if (more <= readers_) return;
+  readers_ = more;
+  if (lowered_) patience_ *= 2;
+  lowered_ = false;
+}
+
 bool ReadingKnobs::did_not_wait(double idle) {
   if (++calm_ < patience_) return false;
   calm_ = 0;
-  if (idle < 0.5) return true;
+  if (idle < kIdle) return true;
   lowered_ = true;
-  readers_ = std::max(readers_ / 2, std::min(1, readers_));
+  if (idle >= kHalfWouldDo) readers_ = std::max(readers_ / 2, std::min(1, readers_));
   ahead_ = std::max(ahead_ - ahead_ / 4, std::min(kFirstAhead, limits_.ahead));
   fetch_ /= 2;
   return true;

@@ -1,8 +1,9 @@
 // ReadingKnobs: how many readers make batches, how many batches they make ahead, and how many bytes of files
 // are asked for ahead. All begin small. A wait of the caller raises what would have helped: more batches
-// ahead where readers had stopped at those there may be, more readers where none was free; a long time
-// without one in which readers were mostly idle lowers all of them, and if that was too much, the next try
-// comes later.
+// ahead where readers had stopped at those there may be, more readers where none was free. These are also
+// added before anybody waits, where those there are never rest. A long time without a wait in which readers
+// were mostly idle lowers all knobs, the readers where half of them would do; if that was too much, the next
+// try comes later.
 #pragma once
 #include <cstdint>
 
@@ -29,6 +30,9 @@ class ReadingKnobs {
     bool files = false;  // most of their time goes into waiting for files
   };
   void waited(const Wait& wait);
+  // Batches were ready, but all readers were at work whenever one was taken: one that just keeps up finds no
+  // time to look ahead, and what comes at once when an epoch begins is then waited for.
+  void had_no_rest();
   // `idle`: the share of the time since the last change in which readers had nothing to do. True: changed.
   bool did_not_wait(double idle);
 

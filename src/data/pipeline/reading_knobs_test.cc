@@ -63,5 +63,33 @@ TEST(ReadingKnobs, ComeDownWhenReadersAreIdleAndTryLessOftenWhereThatWasTooMuch)
   EXPECT_EQ(knobs.ahead(), 4);
 }
 
+TEST(ReadingKnobs, ReadersThatNeverRestGetHelpBeforeAnybodyWaits) {
+  ReadingKnobs knobs(kLimits);
+  knobs.had_no_rest();
+  EXPECT_EQ(knobs.readers(), 2);
+  EXPECT_EQ(knobs.ahead(), 4);
+  for (int i = 0; i < 10; ++i) knobs.had_no_rest();
+  EXPECT_EQ(knobs.readers(), 4);  // as many as keep processors busy
+  for (int i = 0; i < 10; ++i) knobs.waited({.busy = true, .files = true});
+  EXPECT_EQ(knobs.readers(), 16);
+  knobs.had_no_rest();
+  EXPECT_EQ(knobs.readers(), 16);
+  ReadingKnobs none({.readers = 4, .waiting_readers = 0, .ahead = 1});
+  none.had_no_rest();
+  EXPECT_EQ(none.readers(), 0);
+}
+
+TEST(ReadingKnobs, ReadersOfWhichHalfWouldNeverRestStay) {
+  ReadingKnobs knobs(kLimits);
+  for (int i = 0; i < 10; ++i) knobs.waited({.busy = true, .full = true});
+  for (int i = 0; i < 100000; ++i) knobs.did_not_wait(0.55);
+  EXPECT_EQ(knobs.readers(), 4);
+  EXPECT_EQ(knobs.ahead(), 4);
+  const int first = calm_until_lowered(knobs);
+  knobs.had_no_rest();  // that was too much
+  EXPECT_EQ(knobs.readers(), 4);
+  EXPECT_GT(calm_until_lowered(knobs), first);
+}
+
 }  // namespace
 }  // namespace lockstep
