@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
+#include <set>
 #include <thread>
 
+#include "base/error.h"
 #include "cli/job_stream.h"
 
 namespace lockstep {
@@ -19,6 +22,12 @@ constexpr double kWarmUp = 0.5;
 // The records of a step are found by reading in batches of so many and trying again with what that gives.
 constexpr int kTries = 4;
 constexpr double kCloseEnough = 0.05;
+// Positions that all windows of an epoch's beginning have records in: some times 16 lanes of 64 blocks.
+constexpr int64_t kBeginning = 4096;
+// Of the memory, an eighth is for held-out records, and a little is kept free for blocks on their way.
+constexpr double kForTraining = 7.0 / 8, kForBlocks = 0.94;
+// Processors are so much further from each other than before: reading is slower then.
+constexpr double kFurther = 1.25;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -28,44 +37,104 @@ int64_t records_in(double step_ms, double per_second) {
   return std::max<int64_t>(1, static_cast<int64_t>(per_second * step_ms / 1e3 / kStallSlack));
 }
 
+int64_t bytes_of_beginning(const JobSpec& spec, const Data& data) {
+  const int64_t block = data.train->block_records();
+  if (block <= 1) return 0;
+  std::vector<int64_t> records(static_cast<size_t>(std::min(kBeginning, data.train->size())));
+  std::iota(records.begin(), records.end(), 0);
+  job_read_order(spec, data).records_at(records, nullptr);
+  std::set<int64_t> blocks;
+  for (const int64_t record : records) blocks.insert(record / block);
+  return static_cast<int64_t>(blocks.size()) * block * bytes_of_record(data.train->columns());
+}
+
 }  // namespace
 
 MeasuredReading measure_reading(const JobSpec& spec, int64_t batch, double step_seconds, double seconds) {
+  const double far_before = nanoseconds_between_processors();
   JobStream stream(spec, std::make_shared<const Data>(open_job_data(spec)), batch);
   int64_t next = 0;
+  // Sleep ends late, above all where readers have all processors. The next step is so much shorter: otherwise
+  // steps would take less than they should.
+  double late = 0, late_in_all = 0;
   const auto read_for = [&](double time) {
     for (const Clock::time_point start = Clock::now(); since(start) < time;) {
       stream.get(next++);
-      if (step_seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(step_seconds));
+      if (step_seconds == 0) continue;
+      const Clock::time_point got = Clock::now();
+      const double left = std::max(0.0, step_seconds - late);
+      std::this_thread::sleep_for(std::chrono::duration<double>(left));
+      late = std::min(since(got) - left, step_seconds);
+      late_in_all += late;
     }
   };
   read_for(kWarmUp * seconds);
+  late_in_all = 0;
+  const MachineNoise machine = look_at_machine();
   const InputReport before = stream.report();
   read_for(seconds);
   const InputReport report = stream.report() - before;
-  return {batch, static_cast<double>(report.batches * batch) / report.seconds, report};
+  return {batch,
+          static_cast<double>(report.batches * batch) / report.seconds,
+          report,
+          look_at_machine() - machine,
+          std::max(far_before, nanoseconds_between_processors()),
+          late_in_all / static_cast<double>(std::max<int64_t>(1, report.batches))};
 }
 
-MeasuredStall measure_stall(const JobSpec& spec, double most_per_second, double step_ms, double seconds) {
+BatchSearch::BatchSearch(double step_ms, double most_per_second)
+    : step_ms_(step_ms), next_(records_in(step_ms, most_per_second)) {}
+
+bool BatchSearch::tried(double records_per_second) {
+  const int64_t batch = next_;
+  const int64_t allowed = records_in(step_ms_, records_per_second);
+  const bool close =
+      std::abs(static_cast<double>(allowed - batch)) <= kCloseEnough * static_cast<double>(batch);
+  // As long as all were too large, what the smallest would allow.
+  if (close || (allowed >= batch ? batch > least_ : least_ == 0)) {
+    found_ = std::min(batch, allowed);
+    found_per_second_ = records_per_second;
+  }
+  if (close) return true;
+  if (allowed >= batch)
+    least_ = std::max(least_, batch);
+  else
+    most_ = most_ == 0 ? batch : std::min(most_, batch);
+  // From both sides, where it goes up and down.
+  next_ = first_ ? allowed : (batch + allowed) / 2;
+  first_ = false;
+  if (next_ <= least_ || (most_ > 0 && next_ >= most_)) next_ = (least_ + (most_ > 0 ? most_ : allowed)) / 2;
+  return next_ <= least_ || next_ == batch;
+}
+
+MeasuredStall measure_stall(const JobSpec& spec, double most_per_second, double step_ms, double seconds,
+                            int repeats) {
   MeasuredStall stall;
   stall.step_ms = step_ms;
-  int64_t batch = records_in(step_ms, most_per_second);
+  BatchSearch search(step_ms, most_per_second);
   for (int i = 0; i < kTries; ++i) {
-    stall.records_per_second = measure_reading(spec, batch, 0, seconds).records_per_second;
-    const int64_t before = batch;
-    batch = records_in(step_ms, stall.records_per_second);
-    if (std::abs(static_cast<double>(batch - before)) <= kCloseEnough * static_cast<double>(batch)) break;
-    // From both sides, where it goes up and down.
-    if (i > 0) batch = (batch + before) / 2;
+    const MeasuredReading reading = measure_reading(spec, search.batch(), 0, seconds);
+    stall.between_processors = reading.between_processors;
+    if (search.tried(reading.records_per_second)) break;
   }
-  stall.reading = measure_reading(spec, batch, step_ms / 1e3, seconds);
-  const auto columns = open_job_data(spec).train->columns();
-  stall.batch_bytes = batch * bytes_of_record(columns);
+  stall.records_per_second = search.records_per_second();
+  for (int i = 0; i < repeats; ++i)
+    stall.runs.push_back(measure_reading(spec, search.found(), step_ms / 1e3, seconds));
+  const Data data = open_job_data(spec);
+  stall.batch_bytes = search.found() * bytes_of_record(data.train->columns());
+  stall.begins_with = bytes_of_beginning(spec, data);
   return stall;
 }
 
+const MeasuredReading& MeasuredStall::worst() const {
+  LOCKSTEP_CHECK(!runs.empty(), "no run of emulated steps");
+  return *std::max_element(runs.begin(), runs.end(),
+                           [](const auto& a, const auto& b) { return a.waited() < b.waited(); });
+}
+
 std::string MeasuredStall::sentence(double most_per_second) const {
-  const InputReport& report = reading.report;
+  const MeasuredReading& run = worst();
+  const InputReport& report = run.report;
   // The batch in use is needed whole, and so is the next when its turn comes.
   if (2 * batch_bytes > report.budget)
     return fmt::format(
@@ -73,6 +142,23 @@ std::string MeasuredStall::sentence(double most_per_second) const {
         "data.memory leaves {:.1f} to training records; raise it",
         mib(batch_bytes), mib(2 * batch_bytes), mib(report.budget));
   std::string said = report.sentence();
+  if (waited() > 0.01) {
+    const int64_t left = report.budget - 2 * batch_bytes;
+    if (begins_with > left && begins_with > 0)
+      said += fmt::format(
+          "; an epoch begins with {:.1f} MiB of rows, and beside the batch in use and the next memory holds "
+          "{:.1f}: data.memory {:.0f}MiB would hold them",
+          mib(begins_with), mib(left),
+          std::ceil(mib(begins_with + 2 * batch_bytes) / kForBlocks / kForTraining));
+    if (const std::string noise = run.machine.sentence(report.seconds, report.stages.bytes); !noise.empty())
+      said += "; meanwhile " + noise;
+    if (run.between_processors > kFurther * between_processors && between_processors > 0)
+      said += fmt::format(
+          "; what one processor writes took {:.0f} ns to reach another, and {:.0f} while it was measured "
+          "what "
+          "can be read: the machine was slower",
+          run.between_processors, between_processors);
+  }
   if (records_per_second > 0.9 * most_per_second) return said;
   if (2 * batch_bytes < report.budget / 8)
     return fmt::format(
@@ -84,21 +170,36 @@ std::string MeasuredStall::sentence(double most_per_second) const {
       said, mib(2 * batch_bytes), mib(report.budget), records_per_second / 1e6, most_per_second / 1e6);
 }
 
-nlohmann::json stall_figures(const JobSpec& spec, const std::vector<double>& step_ms, double seconds) {
+nlohmann::json stall_figures(const JobSpec& spec, const std::vector<double>& step_ms, double seconds,
+                             int repeats) {
   const MeasuredReading most = measure_reading(spec, spec.train.microbatch, 0, seconds);
   nlohmann::json figures{{"records_per_second", most.records_per_second}, {"steps", nlohmann::json::array()}};
   for (const double step : step_ms) {
-    const MeasuredStall stall = measure_stall(spec, most.records_per_second, step, seconds);
-    const InputReport& report = stall.reading.report;
+    const MeasuredStall stall = measure_stall(spec, most.records_per_second, step, seconds, repeats);
+    nlohmann::json runs = nlohmann::json::array();
+    for (const MeasuredReading& run : stall.runs)
+      runs.push_back({{"input_wait", run.waited()},
+                      {"records_per_second", run.records_per_second},
+                      {"late_s", run.late},
+                      {"readers", run.report.readers},
+                      {"ahead", run.report.ahead},
+                      {"memory_peak_bytes", run.report.peak_bytes},
+                      {"memory_limit_bytes", run.report.budget},
+                      {"machine",
+                       {{"own_s", run.machine.own},
+                        {"others_s", run.machine.others()},
+                        {"stolen_s", run.machine.stolen},
+                        {"delayed_s", run.machine.delayed},
+                        {"storage_bytes", run.machine.storage_bytes},
+                        {"between_processors_ns", run.between_processors}}}});
     figures["steps"].push_back({{"step_ms", step},
-                                {"records", stall.reading.batch},
+                                {"records", stall.worst().batch},
                                 {"records_per_second", stall.records_per_second},
+                                {"between_processors_ns", stall.between_processors},
                                 {"batch_bytes", stall.batch_bytes},
+                                {"begins_with_bytes", stall.begins_with},
                                 {"input_wait", stall.waited()},
-                                {"readers", report.readers},
-                                {"ahead", report.ahead},
-                                {"memory_peak_bytes", report.peak_bytes},
-                                {"memory_limit_bytes", report.budget},
+                                {"runs", std::move(runs)},
                                 {"sentence", stall.sentence(most.records_per_second)}});
   }
   return figures;

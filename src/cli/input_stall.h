@@ -4,9 +4,13 @@
 // How fast records are read depends on the batch: the one in use and the next take memory from blocks, and
 // where these are short of it, records are decoded more often. A step is therefore given as many records as
 // can be read in batches of that size.
+//
+// Beside the wait stands what the machine did meanwhile (cli/machine_noise.h): steps wait as well where
+// others took the processors, or where the machine was faster while it was measured what can be read.
 #pragma once
 #include <nlohmann/json.hpp>
 
+#include "cli/machine_noise.h"
 #include "data/pipeline/input_report.h"
 #include "job/spec.h"
 
@@ -19,26 +23,60 @@ struct MeasuredReading {
   int64_t batch = 0;  // records of a step
   double records_per_second = 0;
   InputReport report;  // since the readers have found out how many of them it takes
+  MachineNoise machine;
+  double between_processors = 0;  // nanoseconds, before and after, the longer
+  double late = 0;                // seconds that a step's thread was woken too late, on average
+
+  double waited() const { return report.waited_in_all() / report.seconds; }
 };
 
 // Opens the job's data and reads batches for a while, with a step after each that keeps no processor busy.
 MeasuredReading measure_reading(const JobSpec& spec, int64_t batch, double step_seconds, double seconds);
 
+// Finds the largest batch whose reading leaves steps some slack, from capacities of batches that were tried:
+// larger batches may be read more slowly.
+class BatchSearch {
+ public:
+  BatchSearch(double step_ms, double most_per_second);
+
+  int64_t batch() const { return next_; }  // to be tried
+  // What was read in batches of that size. True: there is nothing left to try.
+  bool tried(double records_per_second);
+  // The one to take, once something was tried, and what can be read in it.
+  int64_t found() const { return found_; }
+  double records_per_second() const { return found_per_second_; }
+
+ private:
+  double step_ms_;
+  int64_t next_;
+  bool first_ = true;
+  int64_t most_ = 0;   // the smallest that was too large; 0: none
+  int64_t least_ = 0;  // the largest that was not
+  int64_t found_ = 0;
+  double found_per_second_ = 0;
+};
+
 struct MeasuredStall {
   double step_ms = 0;
   double records_per_second = 0;  // that can be read in batches of this size
   int64_t batch_bytes = 0;
-  MeasuredReading reading;
+  int64_t begins_with = 0;        // bytes of rows that an epoch begins with; 0: it does not mix blocks
+  double between_processors = 0;  // nanoseconds, when that was measured
+  std::vector<MeasuredReading> runs;
 
-  double waited() const { return reading.report.waited_in_all() / reading.report.seconds; }
+  // The run in which steps waited longest.
+  const MeasuredReading& worst() const;
+  double waited() const { return worst().waited(); }
   // What was waited for and why; where memory does not allow for such steps, that, with figures.
   std::string sentence(double most_per_second) const;
 };
 
-// With steps of that length; `most_per_second` is what can be read at most, in small batches.
-MeasuredStall measure_stall(const JobSpec& spec, double most_per_second, double step_ms, double seconds);
+// With steps of that length, so many times; `most_per_second` is what can be read at most, in small batches.
+MeasuredStall measure_stall(const JobSpec& spec, double most_per_second, double step_ms, double seconds,
+                            int repeats);
 
 // The same for several lengths of steps, and what can be read at most, for bench/input-stall.py.
-nlohmann::json stall_figures(const JobSpec& spec, const std::vector<double>& step_ms, double seconds);
+nlohmann::json stall_figures(const JobSpec& spec, const std::vector<double>& step_ms, double seconds,
+                             int repeats);
 
 }  // namespace lockstep

@@ -1,7 +1,10 @@
-// What is said of emulated steps: that memory forbids them, or that it makes reading slower, with figures.
+// What is said of emulated steps: that memory forbids them, or that it makes reading slower, with figures, or
+// that the machine was disturbed; and how many records such a step has.
 #include "cli/input_stall.h"
 
 #include <gtest/gtest.h>
+
+#include <functional>
 
 namespace lockstep {
 namespace {
@@ -13,8 +16,11 @@ MeasuredStall stall_of(int64_t batch_mib, double per_second) {
   stall.step_ms = 50;
   stall.records_per_second = per_second;
   stall.batch_bytes = batch_mib << 20;
-  stall.reading.report.seconds = 1;
-  stall.reading.report.budget = int64_t{14} << 20;
+  stall.runs.resize(2);
+  for (MeasuredReading& run : stall.runs) {
+    run.report.seconds = 1;
+    run.report.budget = int64_t{14} << 20;
+  }
   return stall;
 }
 
@@ -37,6 +43,59 @@ TEST(InputStall, SaysThatBatchesTakeMemoryFromBlocks) {
   EXPECT_EQ(small.find("two batches"), std::string::npos) << small;
   EXPECT_NE(small.find("in batches of this size 0.50 million records/s"), std::string::npos) << small;
   EXPECT_EQ(stall_of(2, kMost).sentence(kMost).find("two batches"), std::string::npos);
+}
+
+TEST(InputStall, SaysThatAnEpochsBeginningDoesNotFit) {
+  MeasuredStall stall = stall_of(2, kMost);
+  stall.begins_with = int64_t{12} << 20;
+  EXPECT_EQ(stall.sentence(kMost).find("an epoch begins"), std::string::npos);  // nothing waited
+  stall.runs[1].report.waited[1] = 0.2;
+  EXPECT_DOUBLE_EQ(stall.waited(), 0.2);
+  const std::string said = stall.sentence(kMost);
+  EXPECT_NE(
+      said.find("an epoch begins with 12.0 MiB of rows, and beside the batch in use and the next memory "
+                "holds 10.0: data.memory 20MiB would hold them"),
+      std::string::npos)
+      << said;
+  stall.begins_with = int64_t{9} << 20;
+  EXPECT_EQ(stall.sentence(kMost).find("an epoch begins"), std::string::npos);
+}
+
+TEST(InputStall, SaysThatTheMachineWasDisturbed) {
+  MeasuredStall stall = stall_of(1, kMost);
+  stall.between_processors = 60;
+  stall.runs[1].between_processors = 240;
+  stall.runs[1].machine.all = 0.5;
+  EXPECT_EQ(stall.sentence(kMost).find("meanwhile"), std::string::npos);  // nothing waited
+  stall.runs[1].report.waited[1] = 0.2;
+  const std::string said = stall.sentence(kMost);
+  EXPECT_NE(said.find("; meanwhile other processes took 0.50 processor seconds of 1.00 s"), std::string::npos)
+      << said;
+  EXPECT_NE(said.find("took 240 ns to reach another, and 60 while"), std::string::npos) << said;
+}
+
+// What is read in batches of that size, and how many of them a search tries.
+int64_t found_with(const std::function<double(int64_t)>& per_second, int& tried) {
+  BatchSearch search(50, per_second(1024));
+  for (tried = 1; tried < 4; ++tried)
+    if (search.tried(per_second(search.batch()))) break;
+  return search.found();
+}
+
+TEST(BatchSearch, TakesWhatCanBeReadWithSlack) {
+  int tried = 0;
+  EXPECT_EQ(found_with([](int64_t) { return 1.2e6; }, tried), 50000);
+  EXPECT_EQ(tried, 1);
+  // Large batches take memory from blocks.
+  const auto falling = [](int64_t batch) { return 1.2e6 / (1 + static_cast<double>(batch) / 20000); };
+  const int64_t found = found_with(falling, tried);
+  EXPECT_LE(tried, 4);
+  EXPECT_GT(found, 0);
+  EXPECT_GE(falling(found) * 0.05, 1.14 * static_cast<double>(found));
+  EXPECT_LE(falling(found) * 0.05, 1.5 * static_cast<double>(found));
+  // None of those that were tried could be read in time: what the last one allows.
+  const auto hopeless = [](int64_t batch) { return 1e9 / static_cast<double>(batch * batch); };
+  EXPECT_GT(found_with(hopeless, tried), 0);
 }
 
 }  // namespace
