@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <functional>
 
 #include "base/error.h"
@@ -91,6 +92,38 @@ TEST_P(ParquetGolden, RowsAreThoseOfTheColumnsWithAndWithoutPagesInMemory) {
   }
 }
 
+// Few rows are read from where they lie in the file; no page or dictionary may be needed for that.
+TEST_P(ParquetGolden, FewRowsAreThoseOfTheColumns) {
+  const std::string path = ::testing::TempDir() + "/few_" + GetParam() + ".parquet";
+  write_file(path, golden(GetParam()));
+  for (const char* cache : {"0", "256"}) {
+    const ShardSet set(make_parquet_format({{}, {{"page_cache", cache}}}), {path},
+                       {.index_folder = ::testing::TempDir()});
+    const HashedRows encoding(set.fields());
+    for (uint32_t row = 0; row < 300; row += 7) {
+      const std::vector<uint32_t> only{row};
+      EXPECT_EQ(rows_are_those_of_columns(set, encoding, 0, 300, only), true) << cache << " " << row;
+    }
+    for (const auto& only : {std::vector<uint32_t>{0, 299}, {5, 45, 90, 140, 280}, {17, 18}})
+      EXPECT_EQ(rows_are_those_of_columns(set, encoding, 0, 300, only), true) << cache;
+  }
+  std::filesystem::remove(path);
+}
+
+TEST_P(ParquetGolden, AFileThatIsCutWhileFewRowsAreReadIsAnError) {
+  const std::string path = ::testing::TempDir() + "/cut_" + GetParam() + ".parquet";
+  write_file(path, golden(GetParam()));
+  const ShardSet set(make_parquet_format({{}, {{"page_cache", "0"}}}), {path},
+                     {.index_folder = ::testing::TempDir()});
+  std::vector<std::byte> rows(300 * 64);
+  StageCounters counters;
+  const std::vector<uint32_t> before{100}, after{200};
+  EXPECT_TRUE(set.load_rows(HashedRows(set.fields()), 0, 300, before, rows.data(), counters));
+  std::filesystem::resize_file(path, 8);
+  EXPECT_THROW(set.load_rows(HashedRows(set.fields()), 0, 300, after, rows.data(), counters), UserError);
+  std::filesystem::remove(path);
+}
+
 TEST_P(ParquetGolden, RowsOfSelectedRecordsAreThoseOfTheColumns) {
   std::vector<uint64_t> kept(5);
   for (size_t r = 0; r < 300; ++r)
@@ -131,7 +164,12 @@ TEST_P(ParquetGolden, DamageIsAnErrorThatNamesTheFile) {
       const int64_t count = std::min<int64_t>(set.manifest().records(), 300);
       std::vector<std::byte> rows(300 * 64);
       StageCounters counters;
-      set.load_rows(HashedRows(set.fields()), 0, count, {}, rows.data(), counters);
+      const HashedRows encoding(set.fields());
+      for (uint32_t row = 0; row < count; row += 50) {
+        const std::vector<uint32_t> only{row};
+        EXPECT_EQ(rows_are_those_of_columns(set, encoding, 0, count, only).value_or(true), true) << at;
+      }
+      set.load_rows(encoding, 0, count, {}, rows.data(), counters);
       printed(set, 0, count);
     });
     EXPECT_TRUE(message == "no error" || holds(message, "t.parquet")) << at << ": " << message;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -58,15 +59,19 @@ class Mapping {
     std::call_once(tried_, [&] {
       void* const data = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ, MAP_SHARED, file.value(), 0);
       if (data == MAP_FAILED) return;
-      data_ = data;
       bytes_ = static_cast<size_t>(bytes);
+      data_ = data;
     });
-    return static_cast<const std::byte*>(data_);
+    return static_cast<const std::byte*>(data_.load());
+  }
+  // Pages of a file that are not mapped any more are mapped again when they are touched.
+  void forget() {
+    if (data_ != nullptr) madvise(data_, bytes_, MADV_DONTNEED);
   }
 
  private:
   std::once_flag tried_;
-  void* data_ = nullptr;
+  std::atomic<void*> data_ = nullptr;
   size_t bytes_ = 0;
 };
 
@@ -104,6 +109,8 @@ class FileBytes : public ByteSource {
     if (all == nullptr) return {};
     return {all + offset, this, offset};
   }
+
+  void forget_mapped() const override { mapping_.forget(); }
 
   // The offsets of the index are those of the file as it was opened.
   void check_unchanged(int64_t offset) const override {
@@ -149,6 +156,10 @@ class TextBytes : public ByteSource {
                    offset, name());
     std::copy_n(text_->data() + offset, out.size(), out.data());
   }
+  Mapped mapped(int64_t offset, int64_t bytes) const override {
+    if (bytes <= 0 || offset < 0 || bytes > size() - offset) return {};
+    return {reinterpret_cast<const std::byte*>(text_->data()) + offset, this, offset};
+  }
   std::string stamp() const override { return fmt::format("{} text", text_->size()); }
 
  private:
@@ -160,6 +171,8 @@ class TextBytes : public ByteSource {
 void ByteSource::expect(int64_t, int64_t) const {}
 
 ByteSource::Mapped ByteSource::mapped(int64_t, int64_t) const { return {}; }
+
+void ByteSource::forget_mapped() const {}
 
 void ByteSource::check_unchanged(int64_t) const {}
 

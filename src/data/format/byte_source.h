@@ -34,6 +34,8 @@ class ByteSource {
     int64_t offset = 0;  // in the file
   };
   virtual Mapped mapped(int64_t offset, int64_t bytes) const;
+  // What was read through mapped() need not stay in this process's memory; it may be read again.
+  virtual void forget_mapped() const;
   // Throws UserError if the file is not what it was when it was opened; `offset` is for the message.
   virtual void check_unchanged(int64_t offset) const;
   // Where a byte lies, for messages: "tx.csv at byte 12".

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "data/format/unsnappy.h"
 
 namespace lockstep {
 namespace {
@@ -128,7 +129,7 @@ bool decompress(Codec compression, std::string_view stored, std::span<char> out)
     case Codec::kNone:
       if (!stored.empty()) std::memcpy(out.data(), stored.data(), stored.size());
       return true;
-    case Codec::kSnappy: return snappy::RawUncompress(stored.data(), stored.size(), out.data());
+    case Codec::kSnappy: return unsnappy(stored, out);
     case Codec::kGzip: return gunzip(stored, out);
     case Codec::kZstd: return unzstd(stored, out);
     case Codec::kLz4: return unlz4(stored, out);

@@ -41,6 +41,10 @@ class JoinedBytes : public ByteSource {
     return parts_[part]->mapped(offset - begins_[part], bytes);
   }
 
+  void forget_mapped() const override {
+    for (const auto& part : parts_) part->forget_mapped();
+  }
+
   void check_unchanged(int64_t offset) const override {
     for (size_t i = 0; i < parts_.size(); ++i)
       parts_[i]->check_unchanged(std::max<int64_t>(offset - begins_[i], 0));

@@ -45,19 +45,6 @@ bool is_number(const Leaf& leaf) {
          leaf.physical == Physical::kFloat || leaf.physical == Physical::kDouble;
 }
 
-// The page's body, once the header was found to be one that can be read.
-std::string_view body_of(std::string_view page, const PageHeader& header, const Limits& limits) {
-  const std::string_view body = page.substr(header.header_bytes);
-  if (static_cast<size_t>(header.stored) != body.size())
-    throw Damaged(fmt::format("its header claims {} bytes, and {} follow", header.stored, body.size()));
-  if (header.uncompressed > limits.page_bytes || header.values > limits.page_values)
-    throw Damaged(
-        fmt::format("{} bytes with {} values are more than the {} bytes and {} values that are read at "
-                    "once; write smaller pages",
-                    header.uncompressed, header.values, limits.page_bytes, limits.page_values));
-  return body;
-}
-
 // Splits the bytes of a data page of version 1.
 void split(std::string_view all, const Leaf& leaf, OpenPage& open) {
   open.values = all;
@@ -66,12 +53,15 @@ void split(std::string_view all, const Leaf& leaf, OpenPage& open) {
   if (leaf.max_definition > 0) open.definition = take_levels(open.values, open.header.definition_encoding);
 }
 
-// What unpacks to itself: bytes that are not compressed, or snappy's where all of them are one literal.
-std::optional<std::string_view> as_stored(Codec compression, std::string_view stored, size_t unpacked) {
-  if (compression == Codec::kNone && stored.size() == unpacked) return stored;
-  if (compression != Codec::kSnappy || unpacked == 0 || stored.size() < unpacked) return {};
-  const std::string_view bytes = stored.substr(stored.size() - unpacked);
-  std::string_view head = stored.substr(0, stored.size() - unpacked);
+// How many bytes come before those that a stream unpacks to, where it holds these as they are: bytes that are
+// not compressed, or snappy's where all of them are one literal. `head` is how the stream begins.
+std::optional<size_t> before_stored(Codec compression, std::string_view head, size_t stored,
+                                    size_t unpacked) {
+  if (compression == Codec::kNone && stored == unpacked) return 0;
+  if (compression != Codec::kSnappy || unpacked == 0 || stored < unpacked) return {};
+  const size_t before = stored - unpacked;
+  if (before > head.size()) return {};
+  head = head.substr(0, before);
   uint64_t claimed = 0;
   for (int shift = 0;; shift += 7) {
     if (head.empty() || shift > 28) return {};
@@ -90,22 +80,34 @@ std::optional<std::string_view> as_stored(Codec compression, std::string_view st
     head = {};
   }
   if (!head.empty() || length + 1 != unpacked) return {};
-  return bytes;
+  return before;
 }
 
 }  // namespace
 
-PageBytes::PageBytes(size_t size)
-    : size_(size), bytes_(std::make_unique_for_overwrite<char[]>(size + kReadPast)) {
+void PageBytes::reset(size_t size) {
+  if (size + kReadPast > room_) {
+    // Whoever uses it again meets pages that are a little longer again and again.
+    room_ = room_ == 0 ? size + kReadPast : std::bit_ceil(size + kReadPast);
+    bytes_ = std::make_unique_for_overwrite<char[]>(room_);
+  }
+  size_ = size;
   std::fill_n(bytes_.get() + size, kReadPast, '\0');
 }
 
-OpenPage open_page(std::string_view page, const Leaf& leaf, Codec compression, const Limits& limits) {
+OpenPage open_page(std::string_view page, const Leaf& leaf, Codec compression, const Limits& limits,
+                   std::shared_ptr<PageBytes> heap) {
   OpenPage open{.header = parse_page_header(page), .heap = {}};
   const PageHeader& header = open.header;
-  const std::string_view body = body_of(page, header, limits);
+  const std::string_view body = page.substr(header.header_bytes);
+  check_header(header, body.size(), limits);
   check_crc(header, body);
-  open.heap = std::make_shared<PageBytes>(static_cast<size_t>(header.uncompressed));
+  const auto unpacked = static_cast<size_t>(header.uncompressed);
+  if (heap)
+    heap->reset(unpacked);
+  else
+    heap = std::make_shared<PageBytes>(unpacked);
+  open.heap = std::move(heap);
   const std::span<char> out = open.heap->all();
   if (header.kind != PageKind::kDataV2) {
     unpack(compression, body, out);
@@ -124,30 +126,53 @@ OpenPage open_page(std::string_view page, const Leaf& leaf, Codec compression, c
   return open;
 }
 
-std::optional<OpenPage> open_stored(std::string_view page, const Leaf& leaf, Codec compression,
-                                    const Limits& limits) {
-  OpenPage open{.header = parse_page_header(page)};
-  const PageHeader& header = open.header;
-  const std::string_view body = body_of(page, header, limits);
+std::optional<StoredPage> find_stored(std::string_view head, size_t page_bytes, const Leaf& leaf,
+                                      Codec compression, const Limits& limits) {
+  StoredPage page{.header = parse_page_header(head)};
+  const PageHeader& header = page.header;
+  check_header(header, page_bytes - header.header_bytes, limits);
   if (header.crc) return {};
-  const auto unpacked = static_cast<size_t>(header.uncompressed);
-  if (header.kind != PageKind::kDataV2) {
-    const auto all = as_stored(compression, body, unpacked);
-    if (!all) return {};
-    split(*all, leaf, open);
-    return open;
+  page.end = page_bytes;
+  page.begin = header.header_bytes;
+  auto unpacked = static_cast<size_t>(header.uncompressed);
+  if (header.kind == PageKind::kDataV2) {
+    const auto repetition = static_cast<size_t>(header.repetition_bytes);
+    const auto definition = static_cast<size_t>(header.definition_bytes);
+    const size_t levels = repetition + definition;
+    if (levels > page.end - page.begin || levels > unpacked)
+      throw Damaged("its levels are longer than the page");
+    if (levels > head.size() - page.begin) return {};
+    page.definition = head.substr(page.begin + repetition, definition);
+    page.begin += levels;
+    unpacked -= levels;
   }
-  const auto repetition = static_cast<size_t>(header.repetition_bytes);
-  const auto definition = static_cast<size_t>(header.definition_bytes);
-  const size_t levels = repetition + definition;
-  if (levels > body.size() || levels > unpacked) throw Damaged("its levels are longer than the page");
-  const auto values =
-      as_stored(header.compressed ? compression : Codec::kNone, body.substr(levels), unpacked - levels);
-  if (!values) return {};
-  open.repetition = body.substr(0, repetition);
-  open.definition = body.substr(repetition, definition);
-  open.values = *values;
-  return open;
+  const bool packed = header.kind != PageKind::kDataV2 || header.compressed;
+  const auto before = before_stored(packed ? compression : Codec::kNone, head.substr(page.begin),
+                                    page.end - page.begin, unpacked);
+  if (!before) return {};
+  page.begin += *before;
+  if (header.kind != PageKind::kData) return page;
+  for (const bool repetition : {true, false}) {
+    if ((repetition ? leaf.max_repetition : leaf.max_definition) == 0) continue;
+    const Encoding encoding = repetition ? header.repetition_encoding : header.definition_encoding;
+    const std::string_view left = head.substr(page.begin);
+    uint32_t size = 0;
+    if (left.size() >= 4) std::memcpy(&size, left.data(), 4);
+    if (encoding != Encoding::kRle || left.size() < 4 || size > left.size() - 4) return {};
+    if (!repetition) page.definition = left.substr(4, size);
+    page.begin += 4 + size_t{size};
+  }
+  return page;
+}
+
+void check_header(const PageHeader& header, size_t body_bytes, const Limits& limits) {
+  if (static_cast<size_t>(header.stored) != body_bytes)
+    throw Damaged(fmt::format("its header claims {} bytes, and {} follow", header.stored, body_bytes));
+  if (header.uncompressed > limits.page_bytes || header.values > limits.page_values)
+    throw Damaged(
+        fmt::format("{} bytes with {} values are more than the {} bytes and {} values that are read at "
+                    "once; write smaller pages",
+                    header.uncompressed, header.values, limits.page_bytes, limits.page_values));
 }
 
 int bits_for(int level) { return std::bit_width(static_cast<unsigned>(level)); }
@@ -160,9 +185,9 @@ bool by_dictionary(Encoding encoding) {
   return encoding == Encoding::kPlainDictionary || encoding == Encoding::kRleDictionary;
 }
 
-bool is_whole(const OpenPage& page, const Leaf& leaf) {
+bool is_whole(const PageHeader& header, std::string_view definition, const Leaf& leaf) {
   return leaf.max_definition == 0 ||
-         is_run_of(page.definition, bits_for(leaf.max_definition), static_cast<size_t>(page.header.values),
+         is_run_of(definition, bits_for(leaf.max_definition), static_cast<size_t>(header.values),
                    static_cast<uint32_t>(leaf.max_definition));
 }
 

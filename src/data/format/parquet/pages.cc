@@ -205,17 +205,25 @@ int64_t Piece::bytes() const {
 
 std::shared_ptr<const Dictionary> decode_dictionary(std::string_view page, const Leaf& leaf,
                                                     Codec compression, const Limits& limits) {
-  const OpenPage open = open_page(page, leaf, compression, limits);
+  const auto wide = decode_dictionary(page, leaf, compression, limits, nullptr);
+  if (wide->stored == nullptr || leaf.physical != Physical::kInt64) return wide;
+  auto narrow = narrowed(wide->stored, wide->size);
+  if (!narrow) return wide;
+  auto dictionary = std::make_shared<Dictionary>();
+  dictionary->size = wide->size;
+  dictionary->values = std::move(*narrow);
+  return dictionary;
+}
+
+std::shared_ptr<const Dictionary> decode_dictionary(std::string_view page, const Leaf& leaf,
+                                                    Codec compression, const Limits& limits,
+                                                    const std::shared_ptr<PageBytes>& heap) {
+  const OpenPage open = open_page(page, leaf, compression, limits, heap);
   if (open.header.kind != PageKind::kDictionary) throw Damaged("a dictionary is expected here");
   auto dictionary = std::make_shared<Dictionary>();
   dictionary->size = static_cast<size_t>(open.header.values);
   if (keeps_stored(leaf)) {
     if (open.values.size() / width_of(leaf) < dictionary->size) throw Damaged("its values end too early");
-    if (leaf.physical == Physical::kInt64)
-      if (auto narrow = narrowed(open.values.data(), dictionary->size)) {
-        dictionary->values = std::move(*narrow);
-        return dictionary;
-      }
     dictionary->stored = open.values.data();
     dictionary->heap = open.heap;
     return dictionary;
@@ -236,7 +244,7 @@ Piece decode_page(std::string_view page, const Leaf& leaf, Codec compression,
   Piece piece;
   piece.rows = rows;
   size_t present = static_cast<size_t>(rows);
-  if (!is_whole(open, leaf)) {
+  if (!is_whole(open.header, open.definition, leaf)) {
     std::vector<uint32_t> levels;
     decode_rle(open.definition, bits_for(leaf.max_definition), present, levels);
     const auto some = static_cast<size_t>(std::count(levels.begin(), levels.end(), 0u));
@@ -269,17 +277,20 @@ Piece decode_page(std::string_view page, const Leaf& leaf, Codec compression,
 
 std::optional<PageForm> find_form(std::string_view page, int64_t offset, const Leaf& leaf, Codec compression,
                                   int64_t rows, const Limits& limits) {
-  const std::optional<OpenPage> open = open_stored(page, leaf, compression, limits);
-  if (!open || !is_data(open->header) || open->header.values != rows || !is_whole(*open, leaf)) return {};
+  const auto found = find_stored(page, page.size(), leaf, compression, limits);
+  if (!found || !is_data(found->header) || found->header.values != rows ||
+      !is_whole(found->header, found->definition, leaf))
+    return {};
   const auto count = static_cast<size_t>(rows);
-  PageForm form{.offset = offset + (open->values.data() - page.data())};
-  if (!by_dictionary(open->header.encoding)) {
-    const bool as_stored = open->header.encoding == Encoding::kPlain && keeps_stored(leaf) &&
-                           open->values.size() / width_of(leaf) >= count;
+  const std::string_view values = page.substr(found->begin, found->end - found->begin);
+  PageForm form{.offset = offset + static_cast<int64_t>(found->begin)};
+  if (!by_dictionary(found->header.encoding)) {
+    const bool as_stored = found->header.encoding == Encoding::kPlain && keeps_stored(leaf) &&
+                           values.size() / width_of(leaf) >= count;
     return as_stored ? std::optional(form) : std::nullopt;
   }
-  if (open->values.empty() || count == 0) return {};
-  form.picks.emplace(open->values.substr(1), static_cast<uint8_t>(open->values[0]), count);
+  if (values.empty() || count == 0) return {};
+  form.picks.emplace(values.substr(1), static_cast<uint8_t>(values[0]), count);
   ++form.offset;
   return form;
 }

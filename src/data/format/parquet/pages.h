@@ -45,6 +45,8 @@ struct EncodedDictionary {
   int64_t bytes() const { return static_cast<int64_t>(places.size() * size * sizeof(uint32_t)); }
 };
 
+struct StoredDictionary;  // few_rows.h
+
 // How the rows of a page lie in its file, where none is missing and they lie there unpacked: some of them can
 // be read without the others.
 struct PageForm {
@@ -74,6 +76,7 @@ struct Piece {
   // What is kept instead, where rows are encoded.
   std::shared_ptr<const EncodedDictionary> encoded;
   std::optional<PageForm> form;
+  std::shared_ptr<const StoredDictionary> entries;
 
   int64_t bytes() const;
 };
@@ -87,6 +90,10 @@ struct PageSpan {
 // All throw Damaged. `page` holds the header too.
 std::shared_ptr<const Dictionary> decode_dictionary(std::string_view page, const Leaf& leaf,
                                                     Codec compression, const Limits& limits);
+// For who looks at its values once: as they are stored, unpacked into `heap`, which is used again.
+std::shared_ptr<const Dictionary> decode_dictionary(std::string_view page, const Leaf& leaf,
+                                                    Codec compression, const Limits& limits,
+                                                    const std::shared_ptr<PageBytes>& heap);
 Piece decode_page(std::string_view page, const Leaf& leaf, Codec compression,
                   std::shared_ptr<const Dictionary> dictionary, int64_t rows, const Limits& limits);
 Piece decode_list(const std::vector<std::string_view>& pages, const Leaf& leaf, Codec compression,

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "data/format/parquet/encodings.h"
+#include "data/format/parquet/few_rows.h"
 #include "data/format/parquet/row_loops.h"
 #include "data/format/parquet/thrift.h"
 
@@ -17,16 +18,22 @@ namespace {
 constexpr size_t kAtOnce = 2048;
 // Rows that are decoded column by column before they are put together.
 constexpr size_t kStretch = 8192;
+// Of a page, one row in so many is few.
+constexpr size_t kFew = 16;
 constexpr int64_t kDictionary = -1;
+constexpr int64_t kEntries = -2;  // how the dictionary lies in the file
 
-int64_t form_of(int64_t page) { return -2 - page; }
+int64_t form_of(int64_t page) { return -3 - page; }
 
 // What a thread uses again and again.
 struct Scratch {
-  std::string page, dictionary;   // as they are stored
+  std::string page, dictionary;  // as they are stored
+  std::shared_ptr<PageBytes> unpacked = std::make_shared<PageBytes>(0);
   std::vector<uint32_t> columns;  // of a stretch
   std::array<uint32_t, kAtOnce> picks;
   BlockColumn values;
+  std::vector<uint32_t> rows;  // of a page, where they are few
+  FewRows few;
 };
 
 Scratch& scratch() {
@@ -128,13 +135,15 @@ class RowDecoder::Stretch {
   // Rows of one page of a column to where `outs` say, one for each of the column's places.
   bool take(const Column& column, int64_t number, const PageRows& rows, const std::vector<uint32_t*>& outs) {
     try {
-      const Page page = open(column, number, rows);
-      return page.form != nullptr ? take_form(column, page, rows, outs)
-                                  : take_piece(column, page, rows, outs);
+      return is_few(column, number, rows) ? take_few(column, number, rows, outs)
+                                          : take_opened(column, open(column, number, rows), rows, outs);
     } catch (const Damaged& damage) {
       raise_damage(decoder_.bytes_, layout_, group_, column.leaf, number, damage);
     }
   }
+
+  // Where something was read from the mapped file, which may have changed meanwhile.
+  std::optional<int64_t> mapped() const { return mapped_; }
 
  private:
   struct Page {
@@ -150,6 +159,77 @@ class RowDecoder::Stretch {
   }
   size_t width_of(const Column& column) const {
     return parquet::width_of(layout_.metadata.leaves[column.leaf]);
+  }
+
+  PageColumn page_column(const Column& column) const {
+    return {decoder_.bytes_, layout_.metadata.leaves[column.leaf],
+            *layout_.metadata.groups[group_].columns[column.leaf].compression, layout_.limits};
+  }
+
+  int64_t rows_of(const Column& column, int64_t number) const {
+    const std::vector<int64_t>& firsts = chunk_of(column).firsts;
+    const auto at = static_cast<size_t>(number);
+    return firsts[at + 1] - firsts[at];
+  }
+  bool is_few(const Column& column, int64_t number, const PageRows& rows) const {
+    return rows.only != nullptr && rows.count * kFew <= static_cast<size_t>(rows_of(column, number));
+  }
+
+  // Without unpacking what can be read from where it lies in the file.
+  bool take_few(const Column& column, int64_t number, const PageRows& rows,
+                const std::vector<uint32_t*>& outs) {
+    std::vector<uint32_t>& wanted = scratch().rows;
+    wanted.resize(rows.count);
+    for (size_t i = 0; i < rows.count; ++i) wanted[i] = static_cast<uint32_t>(rows.row(i));
+    FewRows& few = scratch().few;
+    const PageSpan span = chunk_of(column).pages[static_cast<size_t>(number)];
+    if (read_few_rows(page_column(column), span, rows_of(column, number), wanted, few)) {
+      mapped_ = span.offset;
+      if (!few.by_dictionary) return take_numbers(column, few.numbers, outs, rows.count);
+    } else {
+      const Page page = open(column, number, rows);
+      const auto& picks = page.form != nullptr ? page.form->picks : page.piece->packed_picks;
+      if (!picks) return take_opened(column, page, rows, outs);
+      few.picks.resize(rows.count);
+      copy_picks(*picks, page.form != nullptr ? page.values : page.piece->packed, rows, 0, rows.count,
+                 few.picks.data());
+    }
+    if (const auto entries = entries_of(column)) {
+      check_picks(few.picks.data(), rows.count, entries->size);
+      mapped_ = span.offset;
+      if (read_entries(decoder_.bytes_, *entries, few.picks, few.numbers))
+        return take_numbers(column, few.numbers, outs, rows.count);
+    }
+    const auto dictionary = dictionary_of(column);
+    if (dictionary->refused) return false;
+    check_picks(few.picks.data(), rows.count, dictionary->size);
+    look_up(*dictionary, few.picks.data(), rows.count, outs, 0);
+    return true;
+  }
+
+  // Where the dictionary's entries lie, as long as it was not unpacked; null: it has to be.
+  std::shared_ptr<const StoredDictionary> entries_of(const Column& column) const {
+    const PageSpan span = chunk_of(column).dictionary;
+    std::array<PieceUse, 2> uses{PieceUse{key_of(column, kDictionary)}, PieceUse{key_of(column, kEntries)}};
+    decoder_.cache_.find(uses);
+    if (uses[0].piece || span.bytes == 0) return nullptr;
+    if (uses[1].piece) return uses[1].piece->entries;
+    const auto find = [&] {
+      Piece piece;
+      piece.entries = find_stored_dictionary(page_column(column), span);
+      return piece;
+    };
+    return decoder_.cache_.get(uses[1].key, find)->entries;
+  }
+
+  bool take_numbers(const Column& column, const std::vector<char>& numbers,
+                    const std::vector<uint32_t*>& outs, size_t count) const {
+    return take_stored(column, numbers.data(), {0, count, nullptr, 0}, outs);
+  }
+
+  static void check_picks(const uint32_t* picks, size_t count, size_t size) {
+    if (const uint32_t most = most_of_picks(picks, count); most >= size)
+      throw Damaged(fmt::format("it refers to entry {} of a dictionary of {}", most, size));
   }
 
   Page open(const Column& column, int64_t number, const PageRows& rows) const {
@@ -173,9 +253,7 @@ class RowDecoder::Stretch {
     }
     const PageSpan span = spans_of(layout_, group_, column.leaf, number)[0];
     const std::string_view stored = read_into(buffer, fetch_, span.offset, static_cast<size_t>(span.bytes));
-    const std::vector<int64_t>& firsts = chunk_of(column).firsts;
-    const auto at = static_cast<size_t>(number);
-    const int64_t in_page = firsts[at + 1] - firsts[at];
+    const int64_t in_page = rows_of(column, number);
     Piece made;
     made.form =
         find_form(stored, span.offset, layout_.metadata.leaves[column.leaf],
@@ -200,7 +278,8 @@ class RowDecoder::Stretch {
     std::shared_ptr<Dictionary> length;
     if (chunk_of(column).dictionary.bytes > 0) {
       length = std::make_shared<Dictionary>();
-      length->size = dictionary_of(column)->size;
+      const auto entries = entries_of(column);
+      length->size = entries ? entries->size : dictionary_of(column)->size;
     }
     return decode_piece(decoder_.bytes_, layout_, group_, column.leaf, number, {stored}, std::move(length));
   }
@@ -211,15 +290,27 @@ class RowDecoder::Stretch {
     const auto make = [&] {
       const std::string_view stored =
           read_into(scratch().dictionary, fetch_, span.offset, static_cast<size_t>(span.bytes));
-      const Piece values =
-          decode_piece(decoder_.bytes_, layout_, group_, column.leaf, kDictionary, {stored}, nullptr);
       Piece piece;
       piece.encoded = std::make_shared<const EncodedDictionary>(
-          encode(*values.dictionary, layout_.metadata.leaves[column.leaf].field(), column.places, encoding_,
-                 *decoder_.cache_.memory()));
+          encode(*unpacked(column, stored), layout_.metadata.leaves[column.leaf].field(), column.places,
+                 encoding_, *decoder_.cache_.memory()));
       return piece;
     };
     return decoder_.cache_.get(key_of(column, kDictionary), make)->encoded;
+  }
+
+  std::shared_ptr<const Dictionary> unpacked(const Column& column, std::string_view stored) const {
+    try {
+      const PageColumn all = page_column(column);
+      return decode_dictionary(stored, all.leaf, all.compression, all.limits, scratch().unpacked);
+    } catch (const Damaged& damage) {
+      raise_damage(decoder_.bytes_, layout_, group_, column.leaf, kDictionary, damage);
+    }
+  }
+
+  bool take_opened(const Column& column, const Page& page, const PageRows& rows,
+                   const std::vector<uint32_t*>& outs) const {
+    return page.form != nullptr ? take_form(column, page, rows, outs) : take_piece(column, page, rows, outs);
   }
 
   bool take_form(const Column& column, const Page& page, const PageRows& rows,
@@ -231,9 +322,7 @@ class RowDecoder::Stretch {
     for (size_t done = 0; done < rows.count; done += kAtOnce) {
       const size_t here = std::min(kAtOnce, rows.count - done);
       copy_picks(*page.form->picks, page.values, rows, done, here, picks.data());
-      const uint32_t most = most_of_picks(picks.data(), here);
-      if (most >= dictionary->size)
-        throw Damaged(fmt::format("it refers to entry {} of a dictionary of {}", most, dictionary->size));
+      check_picks(picks.data(), here, dictionary->size);
       look_up(*dictionary, picks.data(), here, outs, done);
     }
     return true;
@@ -334,6 +423,7 @@ class RowDecoder::Stretch {
   const RowEncoding& encoding_;
   const Fetch& fetch_;
   size_t group_;
+  std::optional<int64_t> mapped_;
 };
 
 std::vector<RowDecoder::Column> RowDecoder::columns_of(const RowEncoding& encoding) const {
@@ -396,6 +486,12 @@ bool RowDecoder::decode(const RowEncoding& encoding, const Part& part, const uin
       if (!taken) return false;
     }
     put_into_rows(all.data(), apart, width, here, rows + done * width * kPlaceBytes);
+  }
+  if (stretch.mapped()) {
+    bytes_.check_unchanged(*stretch.mapped());
+    reads_mapped_ = true;
+  } else if (reads_mapped_.exchange(false)) {
+    bytes_.forget_mapped();  // from here on blocks are read
   }
   return true;
 }

@@ -3,9 +3,11 @@
 //
 // A dictionary is encoded once, entry by entry, and kept like that, so a row takes a look into it and no
 // arithmetic. Pages that lie in the file as they are, which those of dictionary indices mostly do, are not
-// kept at all: of them only the bytes with the rows that are wanted are read. What a column's rows are is
-// found column by column, and put into rows at the end, some at a time.
+// kept at all: of them only the bytes with the rows that are wanted are read. Few rows of a page are read
+// from the mapped file where they lie, and then few entries of the dictionary too (few_rows.h). What a
+// column's rows are is found column by column, and put into rows at the end, some at a time.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,6 +43,7 @@ class RowDecoder {
   uint64_t file_;
   const FileLayout& layout_;
   PieceCache& cache_;
+  mutable std::atomic<bool> reads_mapped_ = false;  // few rows were read last
 };
 
 }  // namespace lockstep::parquet
