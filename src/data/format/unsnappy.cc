@@ -51,7 +51,8 @@ void copy_back(size_t back, size_t length, char* to) {
     std::memcpy(to, to - back, length);
     return;
   }
-  for (size_t i = 0; i < length; ++i) to[i] = to[i - back];
+  const char* const from = to - back;
+  for (size_t i = 0; i < length; ++i) to[i] = from[i];
 }
 
 class Unpacking {

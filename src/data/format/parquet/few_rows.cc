@@ -39,8 +39,9 @@ bool pick(std::string_view runs, int bits, size_t in_page, std::span<const uint3
     size_t next = 0;
     for (EncodedRun run; next < rows.size() && reader.next(run);) {
       if (run.packed != nullptr) {
-        const size_t apart = run.count * static_cast<size_t>(bits) / 8 + 1;
-        __builtin_prefetch(run.packed - 1 + kRunsAhead * apart);
+        const size_t ahead = kRunsAhead * (run.count * static_cast<size_t>(bits) / 8 + 1);
+        if (ahead < static_cast<size_t>(runs.data() + runs.size() - run.packed))
+          __builtin_prefetch(run.packed - 1 + ahead);
       }
       for (; next < rows.size() && rows[next] < run.first + run.count; ++next)
         out[next] = run.packed == nullptr
