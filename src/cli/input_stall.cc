@@ -28,6 +28,8 @@ constexpr int64_t kBeginning = 4096;
 constexpr double kForTraining = 7.0 / 8, kForBlocks = 0.94;
 // Processors are so much further from each other than before: reading is slower then.
 constexpr double kFurther = 1.25;
+// A record takes so much more of a processor than before: what could be read then cannot be read now.
+constexpr double kDearer = 1.1;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -82,6 +84,11 @@ MeasuredReading measure_reading(const JobSpec& spec, int64_t batch, double step_
           late_in_all / static_cast<double>(std::max<int64_t>(1, report.batches))};
 }
 
+double MeasuredReading::processor_per_record() const {
+  const double records = records_per_second * report.seconds;
+  return records > 0 ? machine.own / records : 0;
+}
+
 BatchSearch::BatchSearch(double step_ms, double most_per_second)
     : step_ms_(step_ms), next_(records_in(step_ms, most_per_second)) {}
 
@@ -115,6 +122,7 @@ MeasuredStall measure_stall(const JobSpec& spec, double most_per_second, double 
   for (int i = 0; i < kTries; ++i) {
     const MeasuredReading reading = measure_reading(spec, search.batch(), 0, seconds);
     stall.between_processors = reading.between_processors;
+    stall.processor_per_record = reading.processor_per_record();
     if (search.tried(reading.records_per_second)) break;
   }
   stall.records_per_second = search.records_per_second();
@@ -158,6 +166,9 @@ std::string MeasuredStall::sentence(double most_per_second) const {
           "what "
           "can be read: the machine was slower",
           run.between_processors, between_processors);
+    if (run.processor_per_record() > kDearer * processor_per_record && processor_per_record > 0)
+      said += fmt::format("; a record took {:.2f} us of a processor, and {:.2f} while that was measured",
+                          1e6 * run.processor_per_record(), 1e6 * processor_per_record);
   }
   if (records_per_second > 0.9 * most_per_second) return said;
   if (2 * batch_bytes < report.budget / 8)
@@ -178,24 +189,28 @@ nlohmann::json stall_figures(const JobSpec& spec, const std::vector<double>& ste
     const MeasuredStall stall = measure_stall(spec, most.records_per_second, step, seconds, repeats);
     nlohmann::json runs = nlohmann::json::array();
     for (const MeasuredReading& run : stall.runs)
-      runs.push_back({{"input_wait", run.waited()},
-                      {"records_per_second", run.records_per_second},
-                      {"late_s", run.late},
-                      {"readers", run.report.readers},
-                      {"ahead", run.report.ahead},
-                      {"memory_peak_bytes", run.report.peak_bytes},
-                      {"memory_limit_bytes", run.report.budget},
-                      {"machine",
-                       {{"own_s", run.machine.own},
-                        {"others_s", run.machine.others()},
-                        {"stolen_s", run.machine.stolen},
-                        {"delayed_s", run.machine.delayed},
-                        {"storage_bytes", run.machine.storage_bytes},
-                        {"between_processors_ns", run.between_processors}}}});
+      runs.push_back(
+          {{"input_wait", run.waited()},
+           {"records_per_second", run.records_per_second},
+           {"late_s", run.late},
+           {"decoded_per_record", static_cast<double>(run.report.stages.decoded) /
+                                      static_cast<double>(std::max<int64_t>(1, run.report.stages.used))},
+           {"readers", run.report.readers},
+           {"ahead", run.report.ahead},
+           {"memory_peak_bytes", run.report.peak_bytes},
+           {"memory_limit_bytes", run.report.budget},
+           {"machine",
+            {{"own_s", run.machine.own},
+             {"others_s", run.machine.others()},
+             {"stolen_s", run.machine.stolen},
+             {"delayed_s", run.machine.delayed},
+             {"storage_bytes", run.machine.storage_bytes},
+             {"between_processors_ns", run.between_processors}}}});
     figures["steps"].push_back({{"step_ms", step},
                                 {"records", stall.worst().batch},
                                 {"records_per_second", stall.records_per_second},
                                 {"between_processors_ns", stall.between_processors},
+                                {"processor_per_record_us", 1e6 * stall.processor_per_record},
                                 {"batch_bytes", stall.batch_bytes},
                                 {"begins_with_bytes", stall.begins_with},
                                 {"input_wait", stall.waited()},

@@ -28,6 +28,8 @@ struct MeasuredReading {
   double late = 0;                // seconds that a step's thread was woken too late, on average
 
   double waited() const { return report.waited_in_all() / report.seconds; }
+  // Seconds of a processor that a record took.
+  double processor_per_record() const;
 };
 
 // Opens the job's data and reads batches for a while, with a step after each that keeps no processor busy.
@@ -60,8 +62,9 @@ struct MeasuredStall {
   double step_ms = 0;
   double records_per_second = 0;  // that can be read in batches of this size
   int64_t batch_bytes = 0;
-  int64_t begins_with = 0;        // bytes of rows that an epoch begins with; 0: it does not mix blocks
-  double between_processors = 0;  // nanoseconds, when that was measured
+  int64_t begins_with = 0;          // bytes of rows that an epoch begins with; 0: it does not mix blocks
+  double between_processors = 0;    // nanoseconds, when that was measured
+  double processor_per_record = 0;  // seconds, then
   std::vector<MeasuredReading> runs;
 
   // The run in which steps waited longest.

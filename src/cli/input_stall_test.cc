@@ -72,6 +72,14 @@ TEST(InputStall, SaysThatTheMachineWasDisturbed) {
   EXPECT_NE(said.find("; meanwhile other processes took 0.50 processor seconds of 1.00 s"), std::string::npos)
       << said;
   EXPECT_NE(said.find("took 240 ns to reach another, and 60 while"), std::string::npos) << said;
+  EXPECT_EQ(said.find("of a processor"), std::string::npos) << said;
+  stall.processor_per_record = 0.4e-6;
+  stall.runs[1].records_per_second = kMost;
+  stall.runs[1].machine.own = 0.5;
+  EXPECT_NE(
+      stall.sentence(kMost).find("a record took 0.50 us of a processor, and 0.40 while that was measured"),
+      std::string::npos)
+      << stall.sentence(kMost);
 }
 
 // What is read in batches of that size, and how many of them a search tries.
