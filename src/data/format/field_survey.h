@@ -26,8 +26,12 @@ class FieldSurvey {
   };
 
   Seen& seen(std::string_view name) {
+    // Records mostly have their members in one order.
+    if (next_ >= all_.size()) next_ = 0;
+    if (next_ < all_.size() && all_[next_].name == name) return all_[next_++];
     const auto [at, added] = by_name_.try_emplace(std::string(name), all_.size());
     if (added) all_.push_back({.name = std::string(name)});
+    next_ = at->second + 1;
     return all_[at->second];
   }
   // A record has this many values of it.
@@ -39,6 +43,7 @@ class FieldSurvey {
 
  private:
   std::vector<Seen> all_;
+  size_t next_ = 0;  // in `all_`, likely
   std::unordered_map<std::string, size_t> by_name_;
 };
 

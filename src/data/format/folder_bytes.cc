@@ -32,6 +32,12 @@ Stated state_of(const std::string& path) {
           fmt::format("{} {}.{:09}", found.st_size, found.st_mtim.tv_sec, found.st_mtim.tv_nsec)};
 }
 
+// The name of a file below the folder. Paths of files under it begin with the folder's as it is given.
+std::string name_below(const std::string& folder, const std::string& file) {
+  const size_t begin = file.find_first_not_of('/', folder.size());
+  return begin == std::string::npos ? file : file.substr(begin);
+}
+
 bool ends_in(std::string_view name, const std::vector<std::string>& suffixes) {
   std::string lower(name);
   std::transform(lower.begin(), lower.end(), lower.begin(),
@@ -47,7 +53,7 @@ class FolderBytes : public ByteSource {
     for (const std::string& file : files_under(path)) {
       if (!ends_in(file, suffixes)) continue;
       const Stated stated = state_of(file);
-      files_.push_back({std::filesystem::path(file).lexically_relative(path).string(), 0, stated.bytes});
+      files_.push_back({name_below(path, file), 0, stated.bytes});
       names += files_.back().name;
       stamps += fmt::format("{} {}\n", files_.back().name, stated.stamp);
       stamps_.push_back(stated.stamp);

@@ -72,7 +72,9 @@ class Reader {
 // What the arithmetic on an index relies on: an index that a defect or another program wrote must be refused
 // here, not read beyond an array there.
 bool is_consistent(const ShardIndex& index) {
-  if (index.records < 0 || index.granule < 0 || index.offsets.empty()) return false;
+  // Sums and products of a few of these are numbers then.
+  const auto is_count = [](int64_t value) { return value >= 0 && value <= int64_t{1} << 52; };
+  if (!is_count(index.records) || !is_count(index.granule) || index.offsets.empty()) return false;
   const auto most = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   if (std::any_of(index.offsets.begin(), index.offsets.end(), [&](uint64_t at) { return at > most; }))
     return false;
