@@ -158,7 +158,7 @@ def train(data, steps):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=1, help="how long each length of steps is measured")
-    parser.add_argument("--steps", type=int, default=200, help="steps of a training run that are timed")
+    parser.add_argument("--steps", type=int, default=1000, help="steps of a training run that are timed")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", default="", help="only cases with this in their name; nothing is kept")
     args = parser.parse_args()
