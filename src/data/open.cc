@@ -37,6 +37,7 @@ Data open_table_files(const DataOptions& options) {
   table.threads = options.threads;
   table.progress = options.progress;
   table.budget = options.budget;
+  table.lanes = options.lanes;
   table.transforms = options.transforms;
   table.bad = options.bad;
   table.most_bad = options.most_bad;
@@ -54,6 +55,7 @@ Data open_table_files(const DataOptions& options) {
   Data data{kept_rows(options, train.source), kept_rows(options, train.held_out), train.constants(),
             train.parts, train.transforms};
   table.in_parts = false;
+  table.lanes = 1;
   table.budget = options.eval_budget;
   if (!options.eval.files.empty())
     data.eval = kept_rows(options, open_table(table, train, options.eval.files).source);

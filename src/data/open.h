@@ -56,6 +56,7 @@ struct DataOptions {
   EncodingOptions encoding;             // of tables; buckets also for generated transactions
   int threads = 1;                      // to index and fit files with
   int64_t budget = int64_t{512} << 20;  // bytes of training records in memory, of files
+  int64_t lanes = 1;  // of the order of training records that are read here, all of them in each step
   int64_t eval_budget = int64_t{64} << 20;
   int64_t seq = 0, vocab = 0, classes = 0, image = 0;
   bool padded = false;

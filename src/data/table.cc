@@ -205,6 +205,7 @@ std::shared_ptr<const FileSource> source_of(const TableOptions& options,
                                       FileSourceOptions{.columns = table.columns,
                                                         .budget = options.budget,
                                                         .seed = options.seed,
+                                                        .lanes = options.lanes,
                                                         .weights = std::move(weights),
                                                         .table = true});
 }
@@ -281,6 +282,7 @@ Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept
   if (!records.eval) return table;
   TableOptions eval = options;
   eval.budget = options.eval_budget;
+  eval.lanes = 1;
   table.held_out = source_of(eval, records.eval, table);
   return table;
 }

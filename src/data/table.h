@@ -36,6 +36,7 @@ struct TableOptions {
   std::string index_folder = {};  // empty: beside the data
   int threads = 1;                // to index and to fit with
   int64_t budget = int64_t{512} << 20;
+  int64_t lanes = 1;                        // data/pipeline/file_source.h
   int64_t eval_budget = int64_t{64} << 20;  // of what is held out here
   IndexProgress progress = {};
 };

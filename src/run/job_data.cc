@@ -175,6 +175,20 @@ EncodingOptions csv_options(const JobSpec& spec) {
   return csv;
 }
 
+// Lanes of the order that a worker has to itself. Workers share the microbatches of a step out evenly, and
+// with them the lanes, where both can be (order/step_order.h).
+int64_t lanes_of_worker(const JobSpec& spec) {
+  const int64_t lanes = OrderShape{}.lanes;
+  const int64_t workers = job_workers(spec);
+  if (spec.data.shuffle == DataShuffle::kGlobal) return 1;  // there are none
+  if (workers == 1) return lanes;
+  const int64_t microbatches = resolve(spec).microbatches;
+  const bool even = lanes % workers == 0 && microbatches % workers == 0 &&
+                    microbatches * spec.train.microbatch % lanes == 0;
+  return even && spec.data.shuffle == DataShuffle::kBlock && spec.data.train.weights.empty() ? lanes / workers
+                                                                                             : 1;
+}
+
 }  // namespace
 
 bool evaluates_apart(const JobSpec& spec) {
@@ -229,6 +243,7 @@ Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& pro
   check_cache(spec);
   const ReadingMemory memory(spec);
   options.budget = memory.train;
+  options.lanes = lanes_of_worker(spec);
   options.eval_budget = memory.eval;
   return open_data(options);
 }

@@ -16,6 +16,8 @@
 namespace lockstep {
 
 inline constexpr size_t kPlaceBytes = 4;
+// So many places of rows, about, are decoded before they are put into them.
+inline constexpr size_t kPlacesTogether = 8;
 
 class RowEncoding {
  public:

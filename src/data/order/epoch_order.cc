@@ -52,7 +52,8 @@ EpochOrder::EpochOrder(uint64_t seed, int64_t epoch, const OrderShape& shape, Sh
       block_bits_(bits_of(shape.block, "the block of the order")),
       lane_bits_(bits_of(shape.lanes, "the number of lanes")),
       window_bits_(bits_of(shape.window, "the window of the order")),
-      blocks_(records_ >> block_bits_),
+      run_bits_(bits_of(shape.run(), "the run of the order")),
+      runs_(records_ >> (block_bits_ + run_bits_)),
       rows_(shuffle_ == Shuffle::kBlock ? static_cast<uint64_t>(shape.rows()) : 0),
       laned_(rows_ << (block_bits_ + lane_bits_)),
       keys_(seed, static_cast<uint64_t>(epoch)) {
@@ -179,7 +180,8 @@ uint64_t EpochOrder::laned_record(uint64_t index) const {
   else
     place = keys_(place, blocks, tweak);
   find_laned_block(index, begin, place, index);
-  const uint64_t block = keys_(index, blocks_, kBlocks);
+  const uint64_t in_run = index & ((uint64_t{1} << run_bits_) - 1);
+  const uint64_t block = (keys_(index >> run_bits_, runs_, kBlocks) << run_bits_) + in_run;
   find_block_tweak(block, tweak);
   if (block_bits_ <= kAffineBits)
     find_in_small_block(tweak, round);
@@ -189,11 +191,12 @@ uint64_t EpochOrder::laned_record(uint64_t index) const {
 }
 
 uint64_t EpochOrder::rest_record(uint64_t index) const {
+  const uint64_t bits = block_bits_ + run_bits_;
   const uint64_t mixed = keys_(index, records_ - laned_, kRest);
-  const uint64_t whole = (blocks_ << block_bits_) - laned_;  // records in blocks that no lane has
+  const uint64_t whole = (runs_ << bits) - laned_;  // records in runs that no lane has
   if (mixed >= whole) return laned_ + mixed;
-  const uint64_t block = keys_((laned_ + mixed) >> block_bits_, blocks_, kBlocks);
-  return (block << block_bits_) + (mixed & ((uint64_t{1} << block_bits_) - 1));
+  const uint64_t run = keys_((laned_ + mixed) >> bits, runs_, kBlocks);
+  return (run << bits) + (mixed & ((uint64_t{1} << bits) - 1));
 }
 
 template <typename T>
@@ -243,14 +246,17 @@ template <typename T>
     begins.load(i, begin);
     places.load(i, place);
     find_laned_block(index, begin, place, index);
-    indices.store(i, index);
+    places.store(i, T(index & ((uint64_t{1} << run_bits_) - 1)));
+    indices.store(i, T(index >> run_bits_));
   }
-  fill(sizes, count, blocks_);
+  fill(sizes, count, runs_);
   fill(tweaks, count, kBlocks);
   keys_.replace<T>(indices, count, sizes, tweaks);
   for (size_t i = 0; i < count; i += kAtOnce<T>) {
-    T block, tweak, round;
-    indices.load(i, block);
+    T run, in_run, tweak, round;
+    indices.load(i, run);
+    places.load(i, in_run);
+    const T block = (run << run_bits_) + in_run;
     indices.store(i, T(block << block_bits_));
     find_block_tweak(block, tweak);
     tweaks.store(i, tweak);
@@ -272,26 +278,27 @@ template <typename T>
   LOCKSTEP_CHECK(count > 0, "no indices");
   const bool global = shuffle_ == Shuffle::kGlobal;
   const uint64_t in_lanes = laned_;
-  const uint64_t in_blocks = blocks_ << block_bits_;
-  const uint64_t in_block = (uint64_t{1} << block_bits_) - 1;
+  const uint64_t bits = block_bits_ + run_bits_;
+  const uint64_t in_runs = runs_ << bits;
+  const uint64_t in_run = (uint64_t{1} << bits) - 1;
   Numbers sizes, tweaks, mixed;
   fill(sizes, count, records_ - in_lanes);
   fill(tweaks, count, global ? 0 : kRest);
   for (size_t i = 0; i < count; ++i) indices.at[i] -= in_lanes;
   keys_.replace<T>(indices, count, sizes, tweaks);
   for (size_t i = 0; i < count; ++i) indices.at[i] += in_lanes;
-  if (global || in_blocks == in_lanes) return;
+  if (global || in_runs == in_lanes) return;
   for (size_t i = 0; i < count; ++i) {
     mixed.at[i] = indices.at[i];
-    // The records of the last, partial block stay where they are, whatever comes of this.
-    indices.at[i] = std::min(indices.at[i], in_blocks - 1) >> block_bits_;
+    // The records of the last, partial run stay where they are, whatever comes of this.
+    indices.at[i] = std::min(indices.at[i], in_runs - 1) >> bits;
   }
-  fill(sizes, count, blocks_);
+  fill(sizes, count, runs_);
   fill(tweaks, count, kBlocks);
   keys_.replace<T>(indices, count, sizes, tweaks);
   for (size_t i = 0; i < count; ++i) {
-    const uint64_t record = (indices.at[i] << block_bits_) + (mixed.at[i] & in_block);
-    indices.at[i] = mixed.at[i] < in_blocks ? record : mixed.at[i];
+    const uint64_t record = (indices.at[i] << bits) + (mixed.at[i] & in_run);
+    indices.at[i] = mixed.at[i] < in_runs ? record : mixed.at[i];
   }
 }
 

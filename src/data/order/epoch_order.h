@@ -17,6 +17,8 @@ struct OrderShape {
   int64_t lanes = 16;   // at most as many workers can read disjoint blocks
   int64_t window = 64;  // blocks of a lane that are mixed with each other, about
 
+  // Neighbouring blocks that go to as many neighbouring lanes, whose windows begin together.
+  int64_t run() const { return window < lanes ? lanes / window : 1; }
   // Blocks of each lane; none where a lane would have less than a window, because a reader holds all of such
   // data anyway, and lanes of few blocks differ from each other for as long as they last.
   int64_t rows() const {
@@ -48,7 +50,7 @@ class EpochOrder {
   void rank(const T& blocks, const T& tweak, uint64_t most, T& place) const;
   template <typename T>
   void rank_all(Numbers& places, size_t count, const Numbers& blocks, const Numbers& tweaks) const;
-  // Which of all the blocks that are dealt out to the lanes it is.
+  // Which of all the blocks that are dealt out to the lanes it is; neighbours are of one run.
   template <typename T>
   void find_laned_block(const T& index, const T& begin, const T& place, T& block) const;
   template <typename T>
@@ -71,7 +73,8 @@ class EpochOrder {
   Shuffle shuffle_;
   uint64_t records_;
   uint64_t block_bits_, lane_bits_, window_bits_;
-  uint64_t blocks_;  // full ones
+  uint64_t run_bits_;  // of the blocks of a run
+  uint64_t runs_;      // full ones
   uint64_t rows_;    // blocks of a lane
   uint64_t laned_;   // records of all lanes
   Feistel keys_;

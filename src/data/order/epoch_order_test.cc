@@ -30,6 +30,8 @@ const std::vector<OrderShape> kShapes = {
     {.records = 70003, .block = 16, .lanes = 16, .window = 128},
     {.records = 300007, .block = 512, .lanes = 2, .window = 64},
     {.records = 300007, .block = 8192, .lanes = 4, .window = 4},
+    {.records = 300007, .block = 512, .lanes = 16, .window = 4},
+    {.records = 70003, .block = 32, .lanes = 16, .window = 1},
     {.records = (int64_t{1} << 45) + 12345, .block = 512},
 };
 
@@ -131,6 +133,8 @@ TEST(EpochOrder, GoldenHashes) {
   EXPECT_EQ(block({65536, 64, 1, 1}), 7818618716381313459u);
   EXPECT_EQ(block({700, 512, 16, 64}), 11669586955912105006u);
   EXPECT_EQ(block({300007, 8192, 4, 4}), 17214246442313433024u);
+  EXPECT_EQ(block({300007, 512, 16, 4}), 8392884431114735726u);
+  EXPECT_EQ(block({100003, 64, 16, 1}), 2239482629068523695u);
   EXPECT_EQ(hash({100003, 2, 16, 64}, Shuffle::kGlobal), 12029366116477565933u);
   EXPECT_EQ(hash({65536, 64, 1, 1}, Shuffle::kGlobal), 7627181904982264351u);
 }

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -25,6 +26,8 @@ constexpr size_t kMostApart = 1024;
 constexpr int64_t kLately = 2;
 constexpr int kSpins = 200;
 
+// Blocks that are remembered while rows are looked for: more than those of some lanes of an order.
+constexpr size_t kSeen = 256;
 // Which records were used is kept where less than this part of the memory is free.
 constexpr int64_t kShort = 3;
 
@@ -154,12 +157,15 @@ void BlockCache::find(std::span<Wanted> records, Found& found) {
         wanted.row = block->row(wanted.record);
     return;
   }
+  // Records of a batch are of few blocks, again and again: each is looked for once.
+  std::array<std::pair<int64_t, Entry*>, kSeen> seen;
+  seen.fill({-1, nullptr});
   const std::unique_lock lock = lock_soon(mutex_);
-  Entry* entry = nullptr;
-  int64_t key = -1;
   for (Wanted& wanted : records) {
-    if (wanted.key != key) {
-      const auto there = entries_.find(key = wanted.key);
+    auto& [key, entry] = seen[static_cast<size_t>(wanted.key) % kSeen];
+    if (key != wanted.key) {
+      key = wanted.key;
+      const auto there = entries_.find(key);
       entry = there != entries_.end() && there->second.block ? &there->second : nullptr;
       if (entry != nullptr) {
         ++entry->readers;

@@ -36,6 +36,7 @@ class Tables : public EpochTest {
     options.encoding.ignore = {"card"};
     options.encoding.buckets = 1000;
     options.budget = memory / 4 * 3;
+    options.lanes = memory > 64 * kMiB ? 16 : 1;  // which does not matter either
     return open_table(options, {folder_.path("tx/train-*." + GetParam())}).source;
   }
 

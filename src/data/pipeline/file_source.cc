@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "data/order/epoch_order.h"
 #include "data/pipeline/row_writer.h"
 #include "data/transform/chain.h"
 
@@ -67,8 +68,10 @@ constexpr size_t kTold = 8192;
 // Where blocks are unpacked, not parsed, loading one takes much longer than some records of it: two threads
 // that begin with the first two batches do without.
 constexpr int kApart = 2;
+// What is loaded at once takes at most such a part of the memory, where less than a run can be loaded.
+constexpr int64_t kLoadingShare = 16;
 // Records that are looked for under one lock.
-constexpr size_t kFindAtOnce = 256;
+constexpr size_t kFindAtOnce = 1024;
 
 }  // namespace
 
@@ -78,8 +81,7 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
       transforms_(std::move(transforms)),
       options_(std::move(options)),
       layout_(options_.columns),
-      block_(options_.block > 0 ? options_.block : shards_->block_records()),
-      blocks_((size() + block_ - 1) / block_),
+      order_block_(options_.block > 0 ? options_.block : shards_->block_records()),
       varies_(std::any_of(transforms_.begin(), transforms_.end(),
                           [](const auto& transform) { return transform->random(); })),
       counters_(options_.budget) {
@@ -104,14 +106,16 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
   if (varies_) text += fmt::format("seed {}\n", options_.seed);
   fingerprint_ = sha256(text);
 
-  const int64_t row_bytes = compact_ != nullptr ? compact_->row_bytes() : layout_.row_bytes();
+  const OrderShape shape{.block = order_block_, .window = shards_->order_window()};
+  block_ = order_block_ * std::min(shape.run(), options_.lanes);
+  while (block_ > order_block_ && bytes_while_loading(block_, most_fields) > options_.budget / kLoadingShare)
+    block_ /= 2;
+  blocks_ = (size() + block_ - 1) / block_;
+
+  const int64_t row_bytes = kept_row_bytes();
   const int64_t rows = block_ * row_bytes + static_cast<int64_t>(sizeof(RowBlock));
-  // Beside the rows: the fetched bytes, and columns of which none takes more than a view per value.
-  const int64_t fetched = shards_->bytes_of(block_);
-  const auto views = static_cast<int64_t>(most_fields * sizeof(std::string_view));
-  const int64_t decoded = encoding_ != nullptr ? rows : block_ * views;
-  record_bytes_ = layout_.row_bytes() + views;
-  const int64_t loading = rows + fetched + decoded;
+  record_bytes_ = layout_.row_bytes() + static_cast<int64_t>(most_fields * sizeof(std::string_view));
+  const int64_t loading = bytes_while_loading(block_, most_fields);
   if (loading > options_.budget)
     throw UserError(
         "a block of {} records takes {} bytes to read, more than the {} bytes that reading may "
@@ -129,6 +133,14 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
                                                           .keep_all = keep_all ? blocks_ : 0,
                                                           .row_bytes = row_bytes,
                                                           .apart = encoding_ != nullptr ? kApart : 1});
+}
+
+// Beside the rows: the fetched bytes, and columns of which none takes more than a view per value.
+int64_t FileSource::bytes_while_loading(int64_t records, size_t most_fields) const {
+  const size_t decoded = encoding_ != nullptr ? kPlacesTogether * kPlaceBytes
+                                              : most_fields * sizeof(std::string_view);
+  return records * (kept_row_bytes() + static_cast<int64_t>(decoded)) + shards_->bytes_of(records) +
+         static_cast<int64_t>(sizeof(RowBlock));
 }
 
 std::unique_ptr<RowBlock> FileSource::load(int64_t key, std::span<const uint32_t> only) const {

@@ -25,7 +25,8 @@ struct FileSourceOptions {
   std::vector<Column> columns;          // what the last transform makes for the model
   int64_t budget = int64_t{512} << 20;  // bytes of blocks in memory, and of batches made of them
   uint64_t seed = 0;                    // of random transforms
-  int64_t block = 0;                    // records that are read at once; 0: what the manifest says
+  int64_t block = 0;                    // of the order, in records; 0: what the shards say
+  int64_t lanes = 1;  // of the order, whose blocks are used here at the same time (order/order.h)
   // What records count in the loss, as one more column; null: all the same, and no such column.
   std::shared_ptr<const RecordWeights> weights = {};
   bool table = false;  // rows of a table's columns, which data.cache can keep
@@ -53,7 +54,7 @@ class FileSource : public Source {
   std::string fingerprint() const override { return fingerprint_; }
   std::string describe(int64_t record) const override { return shards_->describe(record); }
   const ShardSet* files() const override { return shards_.get(); }
-  int64_t block_records() const override { return block_; }
+  int64_t block_records() const override { return order_block_; }
   bool could_keep_rows() const override { return options_.table && !varies_; }
   const StageCounters* stages() const override { return &counters_; }
 
@@ -80,6 +81,11 @@ class FileSource : public Source {
                   const RowWriter& writer) const;
   // Gives the nanoseconds that went into loading.
   int64_t load_missing(std::span<BlockCache::Wanted> records, const RowWriter& writer) const;
+  int64_t kept_row_bytes() const {
+    return compact_ != nullptr ? compact_->row_bytes() : layout_.row_bytes();
+  }
+  // What loading so many consecutive records takes at most.
+  int64_t bytes_while_loading(int64_t records, size_t most_fields) const;
   std::unique_ptr<RowBlock> load(int64_t key, std::span<const uint32_t> only) const;
   RowBlock rows_of(int64_t epoch, int64_t first, int64_t count, std::span<const uint32_t> only) const;
   // Tells the cache of blocks that it was not told of lately.
@@ -93,7 +99,8 @@ class FileSource : public Source {
   RowLayout layout_;
   const CompactRows* compact_ = nullptr;   // how blocks are kept; null: in rows of the layout
   const RowEncoding* encoding_ = nullptr;  // where rows are decoded as such; null: by columns
-  int64_t block_;
+  int64_t order_block_;
+  int64_t block_;   // what is loaded at once: a block of the order, or a run of them
   int64_t blocks_;  // of all records
   bool varies_;
   int64_t record_bytes_ = 0;  // what a record takes at most while it is loaded, beside its fetched bytes

@@ -14,10 +14,11 @@
 namespace lockstep::parquet {
 namespace {
 
-// Rows whose places in a dictionary, or values, stay in the nearest cache.
-constexpr size_t kAtOnce = 2048;
-// Rows that are decoded column by column before they are put together.
-constexpr size_t kStretch = 8192;
+// Rows whose places in a dictionary, or values, stay in the nearest cache, together with those that follow.
+constexpr size_t kAtOnce = 1024;
+// Rows that are decoded column by column before they are put together: the more, the more of them find the
+// dictionary of a column in the processor's cache, into which the first ones brought it.
+constexpr size_t kStretch = 32768;
 // Of a page, one row in so many is few.
 constexpr size_t kFew = 16;
 constexpr int64_t kDictionary = -1;
@@ -30,7 +31,7 @@ struct Scratch {
   std::string page, dictionary;  // as they are stored
   std::shared_ptr<PageBytes> unpacked = std::make_shared<PageBytes>(0);
   std::vector<uint32_t> columns;  // of a stretch
-  std::array<uint32_t, kAtOnce> picks;
+  std::array<std::array<uint32_t, kAtOnce>, 2> picks;
   BlockColumn values;
   std::vector<uint32_t> rows;  // of a page, where they are few
   FewRows few;
@@ -126,6 +127,12 @@ struct RowDecoder::Column {
   std::vector<size_t> places;
 };
 
+// Columns whose places follow each other in a row.
+struct RowDecoder::Group {
+  std::span<const Column> columns;
+  size_t first, places;
+};
+
 // Some rows of a part while their columns are decoded.
 class RowDecoder::Stretch {
  public:
@@ -203,7 +210,8 @@ class RowDecoder::Stretch {
     const auto dictionary = dictionary_of(column);
     if (dictionary->refused) return false;
     check_picks(few.picks.data(), rows.count, dictionary->size);
-    look_up(*dictionary, few.picks.data(), rows.count, outs, 0);
+    for (size_t p = 0; p < outs.size(); ++p)
+      pick_entries(dictionary->places[p].entries, few.picks, {}, outs[p]);
     return true;
   }
 
@@ -318,13 +326,10 @@ class RowDecoder::Stretch {
     if (!page.form->picks) return take_stored(column, page.values, rows, outs);
     const auto dictionary = dictionary_of(column);
     if (dictionary->refused) return false;
-    std::array<uint32_t, kAtOnce>& picks = scratch().picks;
-    for (size_t done = 0; done < rows.count; done += kAtOnce) {
-      const size_t here = std::min(kAtOnce, rows.count - done);
-      copy_picks(*page.form->picks, page.values, rows, done, here, picks.data());
-      check_picks(picks.data(), here, dictionary->size);
-      look_up(*dictionary, picks.data(), here, outs, done);
-    }
+    look_up_all(*dictionary, rows.count, outs, [&](size_t first, size_t count, uint32_t* picks) {
+      copy_picks(*page.form->picks, page.values, rows, first, count, picks);
+      check_picks(picks, count, dictionary->size);
+    });
     return true;
   }
 
@@ -339,15 +344,12 @@ class RowDecoder::Stretch {
     const auto dictionary = dictionary_of(column);
     if (dictionary->refused) return false;
     if (!piece.missing.empty()) return take_some(piece, *dictionary, rows, outs);
-    std::array<uint32_t, kAtOnce>& picks = scratch().picks;
-    for (size_t done = 0; done < rows.count; done += kAtOnce) {
-      const size_t here = std::min(kAtOnce, rows.count - done);
+    look_up_all(*dictionary, rows.count, outs, [&](size_t first, size_t count, uint32_t* picks) {
       if (piece.packed_picks)
-        copy_picks(*piece.packed_picks, piece.packed, rows, done, here, picks.data());
+        copy_picks(*piece.packed_picks, piece.packed, rows, first, count, picks);
       else
-        for (size_t i = 0; i < here; ++i) picks[i] = piece.picks[rows.row(done + i)];
-      look_up(*dictionary, picks.data(), here, outs, done);
-    }
+        for (size_t i = 0; i < count; ++i) picks[i] = piece.picks[rows.row(first + i)];
+    });
     return true;
   }
 
@@ -357,10 +359,24 @@ class RowDecoder::Stretch {
     for (size_t i = 0; i < count; ++i) runs.copy(bytes, rows.row(first + i), 1, out + i);
   }
 
-  static void look_up(const EncodedDictionary& dictionary, const uint32_t* picks, size_t count,
-                      const std::vector<uint32_t*>& outs, size_t at) {
-    for (size_t p = 0; p < outs.size(); ++p)
-      pick_entries(dictionary.places[p].entries, picks, count, outs[p] + at);
+  // copy(first, count, picks) gives some picks. While some are looked up, the entries of those that follow
+  // are asked for: a dictionary is seldom in the nearest caches.
+  template <typename Copy>
+  static void look_up_all(const EncodedDictionary& dictionary, size_t count,
+                          const std::vector<uint32_t*>& outs, const Copy& copy) {
+    auto* now = &scratch().picks[0];
+    auto* next = &scratch().picks[1];
+    size_t here = std::min(kAtOnce, count);
+    copy(0, here, now->data());
+    for (size_t done = 0; done < count;) {
+      const size_t after = std::min(kAtOnce, count - done - here);
+      if (after > 0) copy(done + here, after, next->data());
+      for (size_t p = 0; p < outs.size(); ++p)
+        pick_entries(dictionary.places[p].entries, {now->data(), here}, {next->data(), after}, outs[p] + done);
+      std::swap(now, next);
+      done += here;
+      here = after;
+    }
   }
 
   // Places in a dictionary of which some are missing.
@@ -444,54 +460,85 @@ std::vector<RowDecoder::Column> RowDecoder::columns_of(const RowEncoding& encodi
   return columns;
 }
 
+// Columns are in the order of their first places, but one may have others further on.
+std::vector<RowDecoder::Group> RowDecoder::groups_of(std::span<const Column> columns) {
+  std::vector<Group> groups;
+  size_t first = 0, places = 0, end = 0;  // of the group that is being made
+  for (size_t from = 0, c = 0; c < columns.size(); ++c) {
+    places += columns[c].places.size();
+    end = std::max(end, columns[c].places.back() + 1);
+    const bool follow = first + places == end;
+    if ((places < kPlacesTogether || !follow) && c + 1 < columns.size()) continue;
+    groups.push_back({columns.subspan(from, c + 1 - from), first, places});
+    from = c + 1;
+    first = end;
+    places = 0;
+  }
+  return groups;
+}
+
 bool RowDecoder::decode(const RowEncoding& encoding, const Part& part, const uint32_t* only, size_t count,
                         const Fetch& fetch, std::byte* rows) const {
   const std::vector<Column> columns = columns_of(encoding);
   if (columns.empty()) return false;
-  size_t width = 0;
-  for (const Column& column : columns) width += column.places.size();
+  const std::vector<Group> groups = groups_of(columns);
+  const size_t row_bytes = (groups.back().first + groups.back().places) * kPlaceBytes;
   Stretch stretch(*this, encoding, fetch, part.group);
   std::vector<uint32_t*> outs;
   for (size_t done = 0; done < count; done += kStretch) {
     const size_t here = std::min(kStretch, count - done);
     // Columns a power of two apart would all want the same few places of the nearest cache.
     const size_t apart = (here + 15) / 16 * 16 + 16;
-    std::vector<uint32_t>& all = scratch().columns;
-    if (all.size() < width * apart) all.resize(width * apart);
-    for (const Column& column : columns) {
-      const ChunkPages& chunk = layout_.pages.groups[part.group][column.leaf];
-      const auto take = [&](int64_t number, const PageRows& wanted, size_t at) {
-        outs.clear();
-        for (const size_t place : column.places) outs.push_back(all.data() + place * apart + at);
-        return stretch.take(column, number, wanted, outs);
-      };
-      bool taken = true;
-      size_t at = 0;
-      if (only == nullptr) {
-        for_each_piece(chunk, part.first + static_cast<int64_t>(done), static_cast<int64_t>(here),
-                       [&](int64_t number, int64_t first, int64_t rows_here) {
-                         const auto wanted = static_cast<size_t>(rows_here);
-                         taken = taken && take(number, {static_cast<size_t>(first), wanted, nullptr, 0}, at);
-                         at += wanted;
-                       });
+    for (const Group& group : groups) {
+      std::vector<uint32_t>& values = scratch().columns;
+      if (values.size() < group.places * apart) values.resize(group.places * apart);
+      for (const Column& column : group.columns) {
+        const auto take = [&](int64_t page, const PageRows& wanted, size_t at) {
+          outs.clear();
+          for (const size_t place : column.places)
+            outs.push_back(values.data() + (place - group.first) * apart + at);
+          return stretch.take(column, page, wanted, outs);
+        };
+        const bool taken = only == nullptr
+                               ? take_all(column, part, done, here, take)
+                               : take_named(column, part, std::span(only + done, here), take);
+        if (!taken) return false;
       }
-      for (const uint32_t* from = only; from != nullptr && at < here && taken;) {
-        const int64_t row = part.first + int64_t{from[done + at]};
-        const auto page = std::upper_bound(chunk.firsts.begin(), chunk.firsts.end(), row) - 1;
-        size_t end = at + 1;
-        while (end < here && part.first + int64_t{from[done + end]} < page[1]) ++end;
-        taken = take(page - chunk.firsts.begin(), {0, end - at, from + done + at, *page - part.first}, at);
-        at = end;
-      }
-      if (!taken) return false;
+      put_into_rows(values.data(), apart, group.places, here,
+                    rows + done * row_bytes + group.first * kPlaceBytes, row_bytes);
     }
-    put_into_rows(all.data(), apart, width, here, rows + done * width * kPlaceBytes);
   }
   if (stretch.mapped()) {
     bytes_.check_unchanged(*stretch.mapped());
     reads_mapped_ = true;
   } else if (reads_mapped_.exchange(false)) {
     bytes_.forget_mapped();  // from here on blocks are read
+  }
+  return true;
+}
+
+template <typename Take>
+bool RowDecoder::take_all(const Column& column, const Part& part, size_t first, size_t count,
+                          const Take& take) const {
+  bool taken = true;
+  size_t at = 0;
+  for_each_piece(layout_.pages.groups[part.group][column.leaf], part.first + static_cast<int64_t>(first),
+                 static_cast<int64_t>(count), [&](int64_t page, int64_t from, int64_t rows) {
+                   const auto wanted = static_cast<size_t>(rows);
+                   taken = taken && take(page, {static_cast<size_t>(from), wanted, nullptr, 0}, at);
+                   at += wanted;
+                 });
+  return taken;
+}
+
+template <typename Take>
+bool RowDecoder::take_named(const Column& column, const Part& part, std::span<const uint32_t> rows,
+                            const Take& take) const {
+  const std::vector<int64_t>& firsts = layout_.pages.groups[part.group][column.leaf].firsts;
+  for (size_t at = 0, end = 0; at < rows.size(); at = end) {
+    const auto page = std::upper_bound(firsts.begin(), firsts.end(), part.first + int64_t{rows[at]}) - 1;
+    for (end = at + 1; end < rows.size() && part.first + int64_t{rows[end]} < page[1];) ++end;
+    if (!take(page - firsts.begin(), {0, end - at, rows.data() + at, *page - part.first}, at)) return false;
   }
   return true;
 }

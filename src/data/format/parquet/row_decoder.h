@@ -5,13 +5,15 @@
 // arithmetic. Pages that lie in the file as they are, which those of dictionary indices mostly do, are not
 // kept at all: of them only the bytes with the rows that are wanted are read. Few rows of a page are read
 // from the mapped file where they lie, and then few entries of the dictionary too (few_rows.h). What a
-// column's rows are is found column by column, and put into rows at the end, some at a time.
+// column's rows are is found column by column, some ten thousand rows at a time, so that its dictionary comes
+// from memory once for all of them; some columns at a time are put into rows.
 #pragma once
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "data/format/parquet/decoder.h"
 #include "data/format/parquet/row_places.h"
@@ -35,9 +37,18 @@ class RowDecoder {
 
  private:
   struct Column;
+  struct Group;
   class Stretch;
 
   std::vector<Column> columns_of(const RowEncoding& encoding) const;
+  static std::vector<Group> groups_of(std::span<const Column> columns);
+  // take(page, its rows, which of the rows wanted these begin with) for the pages of a column that hold rows
+  // [first, first + count) of a part, or the named ones; false once it gives that.
+  template <typename Take>
+  bool take_all(const Column& column, const Part& part, size_t first, size_t count, const Take& take) const;
+  template <typename Take>
+  bool take_named(const Column& column, const Part& part, std::span<const uint32_t> rows,
+                  const Take& take) const;
 
   const ByteSource& bytes_;
   uint64_t file_;
