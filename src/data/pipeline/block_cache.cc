@@ -384,7 +384,7 @@ std::vector<uint32_t> BlockCache::wanted(int64_t key, std::span<const uint32_t> 
 int64_t BlockCache::looks_ahead() const {
   if (!sparse_) return 0;
   const std::lock_guard lock(mutex_);
-  const int64_t others = options_.memory->used() - bytes_;
+  const int64_t others = std::min(options_.memory->used() - bytes_, options_.others);
   const int64_t on_their_way = options_.memory->limit() / 16 + kLoads * options_.loading;
   return std::max<int64_t>(0, options_.memory->limit() - others - on_their_way) /
          (options_.row_bytes + kExpectedBytes);

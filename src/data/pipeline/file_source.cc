@@ -125,13 +125,12 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
   // next epoch is not worth keeping.
   const int64_t of_format = shards_->format().use_memory(counters_.memory());
   const int64_t others = options_.budget / 8 + of_format;
-  // A format that keeps what it has unpacked has a use for all memory.
-  looks_for_blocks_ = of_format == 0;
   const bool keep_all = !varies_ && blocks_ * rows + loading + others <= options_.budget;
   cache_ = std::make_unique<BlockCache>(BlockCacheOptions{.memory = counters_.memory(),
                                                           .loading = loading,
                                                           .keep_all = keep_all ? blocks_ : 0,
                                                           .row_bytes = row_bytes,
+                                                          .others = of_format > 0 ? others : INT64_MAX,
                                                           .apart = encoding_ != nullptr ? kApart : 1});
 }
 
@@ -303,11 +302,11 @@ int64_t FileSource::load_missing(std::span<BlockCache::Wanted> records, const Ro
 }
 
 int64_t FileSource::loads_ahead() const {
-  return looks_for_blocks_ && cache_->has_room_ahead() ? options_.budget / kPlannedShare / kPlannedBytes : 0;
+  return cache_->has_room_ahead() ? options_.budget / kPlannedShare / kPlannedBytes : 0;
 }
 
 bool FileSource::load_ahead() const {
-  return looks_for_blocks_ && cache_->load_ahead([&](int64_t key) { return load(key, {}); });
+  return cache_->load_ahead([&](int64_t key) { return load(key, {}); });
 }
 
 void FileSource::tell_blocks(std::span<const BlockCache::Wanted> records,
@@ -328,7 +327,7 @@ void FileSource::tell_blocks(std::span<const BlockCache::Wanted> records,
 
 void FileSource::expect(std::span<const int64_t> records, std::span<const int64_t> epochs, bool hint) const {
   const std::span<BlockCache::Wanted> all = wanted(records, epochs);
-  if (looks_for_blocks_) tell_blocks(all, epochs);
+  tell_blocks(all, epochs);
   if (!hint && cache_->looks_ahead() == 0) return;
   for_each_block(all, [&](int64_t key, std::span<BlockCache::Wanted>, std::span<const uint32_t> in_block) {
     if (cache_->looks_ahead() > 0) cache_->expect(key, in_block);

@@ -108,7 +108,6 @@ class FileSource : public Source {
   std::shared_ptr<BigMemory> rows_memory_ = BigMemory::make();
   mutable StageCounters counters_;
   mutable std::unique_ptr<BlockCache> cache_;
-  bool looks_for_blocks_ = true;  // that can be loaded ahead
   mutable std::mutex told_mutex_;
   mutable std::vector<BlockCache::Need> told_;  // what the cache was told last, by hash of the key
   mutable std::atomic<uint64_t> turn_ = 0;

@@ -8,6 +8,7 @@ namespace {
 // Without its dictionaries a block takes as long to decode as a whole row group: blocks that are loaded ahead
 // must not drive them out.
 constexpr int64_t kShare = 3;
+constexpr int64_t kFreeShare = 8;
 
 }  // namespace
 
@@ -22,12 +23,12 @@ int64_t PieceCache::use_memory(std::shared_ptr<ByteBudget> memory) {
   return std::min(limit_, memory_->limit() / kShare);
 }
 
-// Whoever makes a piece has taken from the budget what loading its block needs: where that and a sixteenth
-// are left, blocks and batches never go for the sake of pieces.
+// Whoever makes a piece has taken from the budget what loading its block needs: where that and an eighth are
+// left, blocks and batches never go for the sake of pieces, and some blocks can be loaded ahead.
 int64_t PieceCache::room() const {
   const int64_t all = memory_->limit();
   const int64_t others = memory_->used() - bytes_;
-  return std::min(limit_, std::max(all / kShare, all - all / 16 - others));
+  return std::min(limit_, std::max(all / kShare, all - all / kFreeShare - others));
 }
 
 void PieceCache::find(std::span<PieceUse> uses) {
