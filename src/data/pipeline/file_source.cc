@@ -1,6 +1,7 @@
 #include "data/pipeline/file_source.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 
 #include "base/error.h"
@@ -110,6 +111,8 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
   block_ = order_block_ * std::min(shape.run(), options_.lanes);
   while (block_ > order_block_ && bytes_while_loading(block_, most_fields) > options_.budget / kLoadingShare)
     block_ /= 2;
+  LOCKSTEP_CHECK(std::has_single_bit(static_cast<uint64_t>(block_)), "blocks of {} records", block_);
+  block_bits_ = std::countr_zero(static_cast<uint64_t>(block_));
   blocks_ = (size() + block_ - 1) / block_;
 
   const int64_t row_bytes = kept_row_bytes();
@@ -195,8 +198,8 @@ std::span<BlockCache::Wanted> FileSource::wanted(std::span<const int64_t> record
   for (uint32_t r = 0; r < records.size(); ++r) {
     if (records[r] == kNoRecord) continue;
     const int64_t epoch = varies_ && !epochs.empty() ? epochs[r] : 0;
-    const int64_t block = records[r] / block_;
-    all.push_back({epoch * blocks_ + block, static_cast<uint32_t>(records[r] - block * block_), r});
+    const int64_t block = records[r] >> block_bits_;
+    all.push_back({epoch * blocks_ + block, static_cast<uint32_t>(records[r] - (block << block_bits_)), r});
   }
   return all;
 }

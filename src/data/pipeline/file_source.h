@@ -101,6 +101,7 @@ class FileSource : public Source {
   const RowEncoding* encoding_ = nullptr;  // where rows are decoded as such; null: by columns
   int64_t order_block_;
   int64_t block_;   // what is loaded at once: a block of the order, or a run of them
+  int block_bits_;  // of its records
   int64_t blocks_;  // of all records
   bool varies_;
   int64_t record_bytes_ = 0;  // what a record takes at most while it is loaded, beside its fetched bytes

@@ -236,7 +236,8 @@ bool ShardSet::load_rows(const RowEncoding& encoding, int64_t first, int64_t cou
     for_each_shard(range, [&](size_t shard, int64_t from, int64_t records) {
       named.clear();
       bool each = true;
-      for (int64_t r = 0; r < records; ++r) {
+      const bool some = !marks.empty() || !only.empty();
+      for (int64_t r = 0; some && r < records; ++r) {
         const bool used = marks.empty() || marks[mark++] != 0;
         const bool wanted = used && (only.empty() || (next < only.size() && only[next] == record));
         if (used) ++record;
@@ -244,7 +245,7 @@ bool ShardSet::load_rows(const RowEncoding& encoding, int64_t first, int64_t cou
         if (wanted) named.push_back(static_cast<uint32_t>(r));
         each = each && wanted;
       }
-      if (named.empty()) return;
+      if (some && named.empty()) return;
       if (each) named.clear();
       load_part(shard, from, records);
     });

@@ -11,6 +11,12 @@ namespace {
 constexpr size_t kSide = 8;
 // A line that is asked for goes to a cache behind the nearest, which is full of what is being looked up.
 constexpr int kNotNearest = 1;
+// Rows further on whose memory is asked for: it was written long ago, and is in no cache.
+constexpr size_t kRowsAhead = 16;
+
+void ask_for(std::byte* rows, size_t row_bytes) {
+  for (size_t r = 0; r < kSide; ++r) __builtin_prefetch(rows + r * row_bytes, 1, kNotNearest);
+}
 
 // Eight rows of eight columns at a time, so that no value is moved by itself.
 [[gnu::target("avx2")]] void turn(const uint32_t* columns, size_t apart, std::byte* rows, size_t row_bytes) {
@@ -81,6 +87,7 @@ void put_into_rows(const uint32_t* columns, size_t apart, size_t width, size_t c
     const size_t here = std::min(kSide, count - r);
     const size_t turned = wide && here == kSide ? width / kSide * kSide : 0;
     std::byte* const to = rows + r * row_bytes;
+    if (r + kRowsAhead + kSide <= count) ask_for(to + kRowsAhead * row_bytes, row_bytes);
     for (size_t i = 0; i < turned; i += kSide) turn(columns + i * apart + r, apart, to + i * 4, row_bytes);
     turn_singly(columns + turned * apart + r, apart, width - turned, here, to + turned * 4, row_bytes);
   }
