@@ -29,7 +29,7 @@ constexpr int kSpins = 200;
 // Blocks that are remembered while rows are looked for: more than those of some lanes of an order.
 constexpr size_t kSeen = 256;
 // Which records were used is kept where less than this part of the memory is free.
-constexpr int64_t kShort = 3;
+constexpr int64_t kShort = 4;
 
 // The lock is held for some microseconds: waiting for it asleep costs more.
 std::unique_lock<std::mutex> lock_soon(std::mutex& mutex) {
@@ -128,8 +128,8 @@ void BlockCache::end_load(int64_t key, Entry& entry, std::unique_ptr<RowBlock> l
   entry.block = std::move(loaded);
   entry.due += static_cast<int32_t>(entry.block->records());
   entry.moved = uses_;
-  const ByteBudget& memory = *options_.memory;
-  if (!sparse_ && kept_.empty() && memory.used() > memory.limit() - memory.limit() / kShort)
+  const int64_t limit = options_.memory->limit();
+  if (!sparse_ && kept_.empty() && bytes_ + used_by_others() > limit - limit / kShort)
     entry.used.assign(static_cast<size_t>(entry.block->records() + 63) / 64, 0);
   if (entry.ahead) {
     ahead_.emplace(entry.turn, key);
@@ -384,9 +384,8 @@ std::vector<uint32_t> BlockCache::wanted(int64_t key, std::span<const uint32_t> 
 int64_t BlockCache::looks_ahead() const {
   if (!sparse_) return 0;
   const std::lock_guard lock(mutex_);
-  const int64_t others = std::min(options_.memory->used() - bytes_, options_.others);
   const int64_t on_their_way = options_.memory->limit() / 16 + kLoads * options_.loading;
-  return std::max<int64_t>(0, options_.memory->limit() - others - on_their_way) /
+  return std::max<int64_t>(0, options_.memory->limit() - used_by_others() - on_their_way) /
          (options_.row_bytes + kExpectedBytes);
 }
 

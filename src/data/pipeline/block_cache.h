@@ -23,6 +23,7 @@
 // A caller that holds a block must give it back before it asks for another one: then somebody can always go
 // on.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -189,6 +190,8 @@ class BlockCache {
   // The records to load a block with.
   std::vector<uint32_t> wanted(int64_t key, std::span<const uint32_t> records, bool reloaded) const;
   void note_loaded_again(int64_t key);
+  // Less what they would give back.
+  int64_t used_by_others() const { return std::min(options_.memory->used() - bytes_, options_.others); }
   void take(int64_t bytes);
 
   BlockCacheOptions options_;
