@@ -75,8 +75,8 @@ class EpochOrder {
   uint64_t block_bits_, lane_bits_, window_bits_;
   uint64_t run_bits_;  // of the blocks of a run
   uint64_t runs_;      // full ones
-  uint64_t rows_;    // blocks of a lane
-  uint64_t laned_;   // records of all lanes
+  uint64_t rows_;      // blocks of a lane
+  uint64_t laned_;     // records of all lanes
   Feistel keys_;
 };
 

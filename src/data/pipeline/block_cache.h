@@ -44,11 +44,11 @@ namespace lockstep {
 
 struct BlockCacheOptions {
   std::shared_ptr<ByteBudget> memory = std::make_shared<ByteBudget>(int64_t{1} << 28);
-  int64_t loading = 0;    // what loading one block takes at most, itself included
-  int64_t keep_all = 0;   // there is room for all blocks, which are that many; 0: there is not
-  int64_t row_bytes = 1;  // of a record that is kept
+  int64_t loading = 0;         // what loading one block takes at most, itself included
+  int64_t keep_all = 0;        // there is room for all blocks, which are that many; 0: there is not
+  int64_t row_bytes = 1;       // of a record that is kept
   int64_t others = INT64_MAX;  // what others have beyond this they give back when blocks need it
-  int apart = 1;          // how often records of a block may be read without it when reading begins
+  int apart = 1;               // how often records of a block may be read without it when reading begins
 };
 
 class BlockCache {

@@ -139,8 +139,8 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
 
 // Beside the rows: the fetched bytes, and columns of which none takes more than a view per value.
 int64_t FileSource::bytes_while_loading(int64_t records, size_t most_fields) const {
-  const size_t decoded = encoding_ != nullptr ? kPlacesTogether * kPlaceBytes
-                                              : most_fields * sizeof(std::string_view);
+  const size_t decoded =
+      encoding_ != nullptr ? kPlacesTogether * kPlaceBytes : most_fields * sizeof(std::string_view);
   return records * (kept_row_bytes() + static_cast<int64_t>(decoded)) + shards_->bytes_of(records) +
          static_cast<int64_t>(sizeof(RowBlock));
 }

@@ -81,9 +81,7 @@ class FileSource : public Source {
                   const RowWriter& writer) const;
   // Gives the nanoseconds that went into loading.
   int64_t load_missing(std::span<BlockCache::Wanted> records, const RowWriter& writer) const;
-  int64_t kept_row_bytes() const {
-    return compact_ != nullptr ? compact_->row_bytes() : layout_.row_bytes();
-  }
+  int64_t kept_row_bytes() const { return compact_ != nullptr ? compact_->row_bytes() : layout_.row_bytes(); }
   // What loading so many consecutive records takes at most.
   int64_t bytes_while_loading(int64_t records, size_t most_fields) const;
   std::unique_ptr<RowBlock> load(int64_t key, std::span<const uint32_t> only) const;

@@ -372,7 +372,8 @@ class RowDecoder::Stretch {
       const size_t after = std::min(kAtOnce, count - done - here);
       if (after > 0) copy(done + here, after, next->data());
       for (size_t p = 0; p < outs.size(); ++p)
-        pick_entries(dictionary.places[p].entries, {now->data(), here}, {next->data(), after}, outs[p] + done);
+        pick_entries(dictionary.places[p].entries, {now->data(), here}, {next->data(), after},
+                     outs[p] + done);
       std::swap(now, next);
       done += here;
       here = after;
@@ -499,9 +500,8 @@ bool RowDecoder::decode(const RowEncoding& encoding, const Part& part, const uin
             outs.push_back(values.data() + (place - group.first) * apart + at);
           return stretch.take(column, page, wanted, outs);
         };
-        const bool taken = only == nullptr
-                               ? take_all(column, part, done, here, take)
-                               : take_named(column, part, std::span(only + done, here), take);
+        const bool taken = only == nullptr ? take_all(column, part, done, here, take)
+                                           : take_named(column, part, std::span(only + done, here), take);
         if (!taken) return false;
       }
       put_into_rows(values.data(), apart, group.places, here,
