@@ -3,10 +3,11 @@
 Card transactions are written as CSV once. `lockstep bench input --stalls` measures how fast they can be
 read, then emulates steps of 1, 5 and 50 ms that take 1.2 times as long as reading their records does: such steps should never
 wait. This is done with memory for a small part of what the order mixes, and with memory for everything; then with 1 GB of the
-tables that ./dev bench input has written, streamed through memory that holds what the order mixes and not much more. How many
+tables that ./dev bench input has written, streamed through memory that holds what the order mixes and not much more, and with its
+Parquet files, in memory that holds their dictionaries and what the order mixes. How many
 records a step has is found once; the steps are then measured `--repeats` times, and what the machine did meanwhile (other
 processes, the hypervisor, files that were not in memory) is kept with them. The last part trains the fraud model on the first
-files and on the same number of generated transactions that lie in memory: the ratio of their speeds. All takes about five
+files and on the same number of generated transactions that lie in memory: the ratio of their speeds. All takes about six
 minutes; `--only WORD` measures the cases with that word in their name and keeps nothing.
 """
 
@@ -27,6 +28,7 @@ MEMORY = ("16MiB", "1GiB")
 WRITTEN = ROOT / "build" / "bench-input"
 STREAMED = {"csv": 8, "jsonl": 6, "tfrecord": 5}
 STREAMED_CASES = (("csv", "128MiB"), ("csv", "96MiB"), ("jsonl", "128MiB"), ("tfrecord", "128MiB"))
+PARQUET_MEMORY = "384MiB"
 # Waits lie where an epoch begins, every one to two seconds: a shorter time may not see one.
 STREAMED_SECONDS = 2
 IN_MEMORY = "from memory"
@@ -79,6 +81,13 @@ def write_streamed(kind):
 
 def streamed_files(kind):
     return {"train": {"format": kind, "files": str(write_streamed(kind) / "part-*"), "label": "label"}}
+
+
+def parquet_files():
+    files = WRITTEN / "parquet" / "part-*"
+    if not list(files.parent.glob(files.name)):
+        raise RunFailed(f"no parquet in {WRITTEN.relative_to(ROOT)}: ./dev bench input writes it")
+    return {"train": {"format": "parquet", "files": str(files), "label": "label"}}
 
 
 def write_job(folder, data, steps):
@@ -197,6 +206,8 @@ def main():
     for kind, memory in STREAMED_CASES:
         case = f"1 GB of {kind}, streamed, data.memory {memory}"
         measure_stalls(case, lambda k=kind: streamed_files(k), memory, max(args.seconds, STREAMED_SECONDS))
+    case = f"Parquet, 40 columns, mixed, data.memory {PARQUET_MEMORY}"
+    measure_stalls(case, parquet_files, PARQUET_MEMORY, max(args.seconds, STREAMED_SECONDS))
     if args.only in "training on CSV":
         bench.measure(
             "training on CSV",
