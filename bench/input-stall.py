@@ -28,7 +28,7 @@ MEMORY = ("16MiB", "1GiB")
 WRITTEN = ROOT / "build" / "bench-input"
 STREAMED = {"csv": 8, "jsonl": 6, "tfrecord": 5}
 STREAMED_CASES = (("csv", "128MiB"), ("csv", "96MiB"), ("jsonl", "128MiB"), ("tfrecord", "128MiB"))
-PARQUET_MEMORY = "384MiB"
+PARQUET_MEMORY = "512MiB"
 # Waits lie where an epoch begins, every one to two seconds: a shorter time may not see one.
 STREAMED_SECONDS = 2
 IN_MEMORY = "from memory"
