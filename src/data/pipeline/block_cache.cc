@@ -26,7 +26,7 @@ constexpr size_t kMostApart = 1024;
 constexpr int64_t kLately = 2;
 constexpr int kSpins = 200;
 
-// Blocks that are remembered while rows are looked for: more than those of some lanes of an order.
+// Blocks that are remembered while rows are looked for; two in one place cost another look.
 constexpr size_t kSeen = 256;
 // Which records were used is kept where less than this part of the memory is free.
 constexpr int64_t kShort = 4;

@@ -69,7 +69,7 @@ constexpr size_t kTold = 8192;
 // Where blocks are unpacked, not parsed, loading one takes much longer than some records of it: two threads
 // that begin with the first two batches do without.
 constexpr int kApart = 2;
-// What is loaded at once takes at most such a part of the memory, where less than a run can be loaded.
+// A run is loaded at once where that takes at most such a part of the memory, otherwise a part of it.
 constexpr int64_t kLoadingShare = 16;
 // Records that are looked for under one lock.
 constexpr size_t kFindAtOnce = 1024;

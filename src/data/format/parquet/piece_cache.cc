@@ -8,6 +8,7 @@ namespace {
 // Without its dictionaries a block takes as long to decode as a whole row group: blocks that are loaded ahead
 // must not drive them out.
 constexpr int64_t kShare = 3;
+// Of all memory, what pieces beyond that share leave to others.
 constexpr int64_t kFreeShare = 8;
 
 }  // namespace
