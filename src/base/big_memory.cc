@@ -18,6 +18,10 @@ constexpr size_t kRegion = 8 * kHugePage;
 constexpr size_t kLine = 64;
 // What is smaller is the heap's, which does not go back to the system for it.
 constexpr size_t kLeast = size_t{16} << 10;
+// So many times what is held is taken in a period.
+constexpr size_t kPeriod = 4;
+// Of what is needed, such a part stays beside it: what is free lies in gaps.
+constexpr size_t kGaps = 4;
 
 size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
@@ -62,6 +66,7 @@ BigBytes BigMemory::take(size_t bytes) {
   from->free.erase(gap);
   if (length > size) from->free.emplace(offset + size, length - size);
   free_ -= size;
+  note_taken(size);
   taken.data_ = from->data + offset;
   taken.memory_ = shared_from_this();
   return taken;
@@ -106,11 +111,30 @@ void BigMemory::give(std::byte* data, size_t bytes) {
     region->free.erase(after);
   }
   region->free.emplace(offset, bytes);
-  if (bytes < region->size || free_ * 4 <= held_ * 3) return;
-  munmap(region->data, region->size);
-  held_ -= region->size;
-  free_ -= region->size;
-  regions_.erase(region);
+}
+
+void BigMemory::note_taken(size_t bytes) {
+  most_ = std::max(most_, held_ - free_);
+  taken_ += bytes;
+  if (taken_ < kPeriod * held_) return;
+  const size_t needed = std::max(most_, most_before_);
+  drop_free_regions(needed + needed / kGaps);
+  most_before_ = std::exchange(most_, held_ - free_);
+  taken_ = 0;
+}
+
+void BigMemory::drop_free_regions(size_t needed) {
+  for (auto region = regions_.begin(); region != regions_.end();) {
+    const auto next = std::next(region);
+    const bool free = !region->free.empty() && region->free.begin()->second == region->size;
+    if (free && held_ - region->size >= needed) {
+      munmap(region->data, region->size);
+      held_ -= region->size;
+      free_ -= region->size;
+      regions_.erase(region);
+    }
+    region = next;
+  }
 }
 
 }  // namespace lockstep

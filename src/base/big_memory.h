@@ -3,8 +3,8 @@
 // again without going back to the system: there it would have to be cleared each time, which takes longer
 // than filling it.
 //
-// What is given back stays here; regions that are free as a whole go once more than three quarters of all are
-// free.
+// What is given back stays here: what an epoch's end frees, the next one's beginning takes. Regions that are
+// free as a whole go once less has been in use for a long time, by the bytes that were taken meanwhile.
 #pragma once
 #include <cstddef>
 #include <list>
@@ -66,11 +66,17 @@ class BigMemory : public std::enable_shared_from_this<BigMemory> {
   BigMemory() = default;
   void give(std::byte* data, size_t bytes);
   Region& add_region(size_t bytes);
+  void note_taken(size_t bytes);
+  void drop_free_regions(size_t needed);
 
   mutable std::mutex mutex_;
   std::list<Region> regions_;
   size_t held_ = 0;
   size_t free_ = 0;
+  // Periods end when some times what is held has been taken in them. The most that was in use in this one and
+  // in that before, and what was taken.
+  size_t most_ = 0, most_before_ = 0;
+  size_t taken_ = 0;
 };
 
 }  // namespace lockstep

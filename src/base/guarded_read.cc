@@ -62,4 +62,19 @@ bool read_guarded(void (*read)(void* context, GuardedRange& range), void* contex
   return true;
 }
 
+bool bring_to_memory(const std::byte* begin, size_t bytes) {
+  constexpr size_t kPage = 4096;  // or more
+  GuardedRange wanted{begin, begin + bytes};
+  return read_guarded(
+      [](void* context, GuardedRange& range) {
+        const auto& [from, to] = *static_cast<const GuardedRange*>(context);
+        range.begin = from;
+        range.end = to;
+        const auto touch = [](const volatile std::byte* at) { (void)*at; };
+        for (const std::byte* at = from; at < to; at += kPage) touch(at);
+        if (from < to) touch(to - 1);
+      },
+      &wanted);
+}
+
 }  // namespace lockstep

@@ -16,4 +16,7 @@ struct GuardedRange {
 // place without destructors: neither it nor what it calls may own anything or hold a lock.
 bool read_guarded(void (*read)(void* context, GuardedRange& range), void* context);
 
+// Waits until these mapped bytes are in memory; false where they cannot be read.
+bool bring_to_memory(const std::byte* begin, size_t bytes);
+
 }  // namespace lockstep

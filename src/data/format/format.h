@@ -67,7 +67,11 @@ class ShardDecoder {
   // Records [first, first + count) as rows, those that `only` names, counted from `first` on and ascending,
   // or all where it is empty. What it needs it reads through `fetch`. False: not in this way; nothing of
   // `rows` holds then.
-  using Fetch = std::function<void(int64_t offset, std::span<char> out)>;
+  struct Fetch {
+    std::function<void(int64_t offset, std::span<char> out)> read;
+    // Bytes in memory where they lie in the mapped file (ByteSource::mapped); null where they are to be read.
+    std::function<const std::byte*(int64_t offset, int64_t bytes)> map;
+  };
   virtual bool decode_rows(const RowEncoding& /*encoding*/, int64_t /*first*/, int64_t /*count*/,
                            std::span<const uint32_t> /*only*/, const Fetch& /*fetch*/,
                            std::byte* /*rows*/) const {

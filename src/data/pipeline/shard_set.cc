@@ -5,7 +5,9 @@
 #include <bit>
 #include <chrono>
 
+#include "base/available_memory.h"
 #include "base/error.h"
+#include "base/guarded_read.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/thread_pool.h"
@@ -23,6 +25,17 @@ std::vector<std::unique_ptr<ByteSource>> open_all(const std::vector<std::string>
   return shards;
 }
 
+// Reading from a mapped file saves a copy, and nothing else the first time: it pays where the system keeps
+// the file. Of memory that is free now the files may take such a part; where they are larger, pages that were
+// mapped once would take memory for their addresses alone.
+constexpr int64_t kMappedShare = 2;
+
+bool is_worth_mapping(const std::vector<std::unique_ptr<ByteSource>>& shards) {
+  int64_t all = 0;
+  for (const auto& shard : shards) all += shard->size();
+  return all <= available_memory_bytes() / kMappedShare;
+}
+
 }  // namespace
 
 ShardSet::ShardSet(std::unique_ptr<Format> format, const std::vector<std::string>& files,
@@ -36,6 +49,7 @@ ShardSet::ShardSet(std::unique_ptr<Format> format, std::vector<std::unique_ptr<B
   opened->bytes = std::move(shards);
   if (opened->bytes.empty()) throw UserError("no data files are given");
   opened->fields = opened->format->fields(*opened->bytes[0]);
+  opened->mapped = is_worth_mapping(opened->bytes);
   index_shards(*opened, options);
   std::vector<ManifestShard> entries;
   for (size_t i = 0; i < opened->bytes.size(); ++i) {
@@ -218,12 +232,26 @@ bool ShardSet::load_rows(const RowEncoding& encoding, int64_t first, int64_t cou
   };
   // Records [from, from + records) of a shard, of which the named ones are wanted.
   const auto load_part = [&](size_t shard, int64_t from, int64_t records) {
-    const ShardDecoder::Fetch fetch = [&](int64_t offset, std::span<char> out) {
+    const auto timed = [&](int64_t bytes, const auto& fetch) {
       const auto begin = std::chrono::steady_clock::now();
-      opened_->bytes[shard]->read(offset, out);
+      fetch();
       fetching += since(begin);
-      fetched += static_cast<int64_t>(out.size());
+      fetched += bytes;
     };
+    const ByteSource& file = *opened_->bytes[shard];
+    const ShardDecoder::Fetch fetch{
+        .read =
+            [&](int64_t offset, std::span<char> out) {
+              timed(static_cast<int64_t>(out.size()), [&] { file.read(offset, out); });
+            },
+        .map = [&](int64_t offset, int64_t bytes) -> const std::byte* {
+          const std::byte* data = opened_->mapped ? file.mapped(offset, bytes).data : nullptr;
+          if (data == nullptr) return nullptr;
+          timed(bytes, [&] {
+            if (!bring_to_memory(data, static_cast<size_t>(bytes))) data = nullptr;
+          });
+          return data;
+        }};
     all = all && decoder(shard).decode_rows(encoding, from, records, named, fetch, rows);
     const int64_t made = named.empty() ? records : static_cast<int64_t>(named.size());
     rows += made * row_bytes;

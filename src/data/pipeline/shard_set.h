@@ -100,6 +100,7 @@ class ShardSet {
     std::vector<std::unique_ptr<ShardDecoder>> decoders;
     std::unique_ptr<Manifest> manifest;
     std::vector<BlockField> fields;
+    bool mapped = false;  // what can be read from mapped files is
   };
   // Consecutive records of the shards.
   struct Range {

@@ -1,5 +1,5 @@
-// MappedPage: a page of a file that is mapped into memory, of which a few bytes are read where they lie. A
-// file that becomes shorter meanwhile ends such a read, not the process.
+// MappedPage: a page, or a part of one, of a file that is mapped into memory, read where it lies. A file that
+// becomes shorter meanwhile ends such a read, not the process.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -19,6 +19,8 @@ class MappedPage {
     if (found.data == nullptr) return {};
     return MappedPage({reinterpret_cast<const char*>(found.data), static_cast<size_t>(span.bytes)});
   }
+
+  explicit MappedPage(std::string_view bytes) : bytes_(bytes) {}
 
   size_t size() const { return bytes_.size(); }
 
@@ -41,8 +43,6 @@ class MappedPage {
   }
 
  private:
-  explicit MappedPage(std::string_view bytes) : bytes_(bytes) {}
-
   std::string_view bytes_;
 };
 

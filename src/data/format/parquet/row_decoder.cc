@@ -8,6 +8,7 @@
 
 #include "data/format/parquet/encodings.h"
 #include "data/format/parquet/few_rows.h"
+#include "data/format/parquet/mapped_page.h"
 #include "data/format/parquet/row_loops.h"
 #include "data/format/parquet/thrift.h"
 
@@ -58,7 +59,7 @@ struct PageRows {
 std::string_view read_into(std::string& buffer, const RowDecoder::Fetch& fetch, int64_t offset,
                            size_t bytes) {
   if (buffer.size() < bytes + kReadPast) buffer.resize(bytes + kReadPast);
-  fetch(offset, std::span(buffer).first(bytes));
+  fetch.read(offset, std::span(buffer).first(bytes));
   std::fill_n(buffer.data() + bytes, kReadPast, '\0');
   return {buffer.data(), bytes};
 }
@@ -151,12 +152,15 @@ class RowDecoder::Stretch {
 
   // Where something was read from the mapped file, which may have changed meanwhile.
   std::optional<int64_t> mapped() const { return mapped_; }
+  // Whether that was a few rows only.
+  bool only_few() const { return mapped_ && !maps_pages_; }
 
  private:
   struct Page {
     std::shared_ptr<const Piece> piece;
-    const PageForm* form;  // of the piece; null: it has the values
-    const char* values;    // as the form has them
+    const PageForm* form;                   // of the piece; null: it has the values
+    const char* values;                     // as the form has them
+    std::optional<MappedPage> mapped = {};  // what they lie in; nothing: they were read
   };
 
   const ChunkPages& chunk_of(const Column& column) const { return layout_.pages.groups[group_][column.leaf]; }
@@ -240,27 +244,37 @@ class RowDecoder::Stretch {
       throw Damaged(fmt::format("it refers to entry {} of a dictionary of {}", most, size));
   }
 
+  // Rows of a page whose form is known.
+  Page open_form(const Column& column, std::shared_ptr<const Piece> known, const PageRows& rows,
+                 bool map) const {
+    const PageForm* const form = &*known->form;
+    const size_t width = width_of(column);
+    const PackedRuns::Extent extent =
+        form->picks ? form->picks->extent(rows.row(0), rows.extent())
+                    : PackedRuns::Extent{rows.row(0) * width, (rows.row(0) + rows.extent()) * width};
+    const int64_t offset = form->offset + static_cast<int64_t>(extent.begin);
+    const size_t bytes = extent.end - extent.begin;
+    if (map && form->picks && rows.only == nullptr)
+      if (const std::byte* at = fetch_.map(offset, static_cast<int64_t>(bytes + kReadPast))) {
+        const auto* const values = reinterpret_cast<const char*>(at);
+        return {std::move(known), form, values - extent.begin, MappedPage({values, bytes + kReadPast})};
+      }
+    const char* const values = read_into(scratch().page, fetch_, offset, bytes).data();
+    return {std::move(known), form, values - extent.begin};
+  }
+
   Page open(const Column& column, int64_t number, const PageRows& rows) const {
     std::array<PieceUse, 2> uses{PieceUse{key_of(column, form_of(number))},
                                  PieceUse{key_of(column, number), static_cast<int64_t>(rows.count)}};
     decoder_.cache_.find(uses);
-    std::string& buffer = scratch().page;
-    if (const auto& known = uses[0].piece) {
-      const PackedRuns::Extent extent =
-          known->form->picks ? known->form->picks->extent(rows.row(0), rows.extent())
-                             : PackedRuns::Extent{rows.row(0) * width_of(column),
-                                                  (rows.row(0) + rows.extent()) * width_of(column)};
-      const std::string_view bytes =
-          read_into(buffer, fetch_, known->form->offset + static_cast<int64_t>(extent.begin),
-                    extent.end - extent.begin);
-      return {known, &*known->form, bytes.data() - extent.begin};
-    }
+    if (uses[0].piece) return open_form(column, std::move(uses[0].piece), rows, true);
     if (uses[1].piece) {
       decoder_.cache_.used({&uses[1], 1});
       return {std::move(uses[1].piece), nullptr, nullptr};
     }
     const PageSpan span = spans_of(layout_, group_, column.leaf, number)[0];
-    const std::string_view stored = read_into(buffer, fetch_, span.offset, static_cast<size_t>(span.bytes));
+    const std::string_view stored =
+        read_into(scratch().page, fetch_, span.offset, static_cast<size_t>(span.bytes));
     const int64_t in_page = rows_of(column, number);
     Piece made;
     made.form =
@@ -316,20 +330,29 @@ class RowDecoder::Stretch {
     }
   }
 
-  bool take_opened(const Column& column, const Page& page, const PageRows& rows,
-                   const std::vector<uint32_t*>& outs) const {
-    return page.form != nullptr ? take_form(column, page, rows, outs) : take_piece(column, page, rows, outs);
+  bool take_opened(const Column& column, Page page, const PageRows& rows,
+                   const std::vector<uint32_t*>& outs) {
+    return page.form != nullptr ? take_form(column, std::move(page), rows, outs)
+                                : take_piece(column, page, rows, outs);
   }
 
-  bool take_form(const Column& column, const Page& page, const PageRows& rows,
-                 const std::vector<uint32_t*>& outs) const {
+  bool take_form(const Column& column, Page page, const PageRows& rows, const std::vector<uint32_t*>& outs) {
     if (!page.form->picks) return take_stored(column, page.values, rows, outs);
     const auto dictionary = dictionary_of(column);
     if (dictionary->refused) return false;
     look_up_all(*dictionary, rows.count, outs, [&](size_t first, size_t count, uint32_t* picks) {
-      copy_picks(*page.form->picks, page.values, rows, first, count, picks);
+      const auto copy = [&](std::string_view = {}) {
+        copy_picks(*page.form->picks, page.values, rows, first, count, picks);
+      };
+      // Reading says what is wrong with a file.
+      if (page.mapped && !page.mapped->read(copy)) page = open_form(column, page.piece, rows, false);
+      if (!page.mapped) copy();
       check_picks(picks, count, dictionary->size);
     });
+    if (page.mapped) {
+      mapped_ = page.form->offset;
+      maps_pages_ = true;
+    }
     return true;
   }
 
@@ -441,6 +464,7 @@ class RowDecoder::Stretch {
   const Fetch& fetch_;
   size_t group_;
   std::optional<int64_t> mapped_;
+  bool maps_pages_ = false;
 };
 
 std::vector<RowDecoder::Column> RowDecoder::columns_of(const RowEncoding& encoding) const {
@@ -508,12 +532,11 @@ bool RowDecoder::decode(const RowEncoding& encoding, const Part& part, const uin
                     rows + done * row_bytes + group.first * kPlaceBytes, row_bytes);
     }
   }
-  if (stretch.mapped()) {
-    bytes_.check_unchanged(*stretch.mapped());
+  if (stretch.mapped()) bytes_.check_unchanged(*stretch.mapped());
+  if (stretch.only_few())
     reads_mapped_ = true;
-  } else if (reads_mapped_.exchange(false)) {
+  else if (!stretch.mapped() && reads_mapped_.exchange(false))
     bytes_.forget_mapped();  // from here on blocks are read
-  }
   return true;
 }
 
