@@ -102,9 +102,17 @@ class Unpacking {
         }
         word >>= 8;
         std::memcpy(out, &word, sizeof word);
-        out += length;
-        in += 1 + length;
-        word >>= 8 * length;
+        // Where the next word lies is what everything waits for: most literals are one byte, and what can be
+        // foreseen takes no time.
+        if (length == 1) {
+          out += 1;
+          in += 2;
+          word >>= 8;
+        } else {
+          out += length;
+          in += 1 + length;
+          word >>= 8 * length;
+        }
         if ((word & 3) == 0) continue;
       }
       const auto tag = static_cast<uint8_t>(word);

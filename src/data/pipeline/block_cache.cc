@@ -18,8 +18,6 @@ constexpr int64_t kThrashing = 64;
 // What an expected record takes beside its row and its place in the plan.
 constexpr int64_t kExpectedBytes = 16;
 constexpr int64_t kShares = 64;
-// Room for so many blocks that are loaded at once.
-constexpr int64_t kLoads = 8;
 // Blocks that an order has open: 16 lanes of 64.
 constexpr size_t kMostApart = 1024;
 // A block counts as used lately until so many records were used for each block there is.
@@ -117,7 +115,7 @@ BlockCache::Entry& BlockCache::begin_load(int64_t key) {
   Entry& entry = entries_[key];
   if (const auto apart = apart_.find(key); apart != apart_.end())
     entry.due -= static_cast<int32_t>(std::exchange(apart->second.records, 0));
-  ++loads_;
+  most_loads_ = std::max(most_loads_, ++loads_);
   take(options_.loading);
   return entry;
 }
@@ -199,8 +197,10 @@ void BlockCache::forget_expected(int64_t key, std::span<const uint32_t> records)
   if (expected == expected_.end()) return;
   for (const uint32_t record : records)
     if (const auto at = std::find(expected->second.begin(), expected->second.end(), record);
-        at != expected->second.end())
+        at != expected->second.end()) {
       expected->second.erase(at);
+      --expected_records_;
+    }
   if (expected->second.empty()) expected_.erase(expected);
 }
 
@@ -301,7 +301,7 @@ bool BlockCache::let_go(int64_t bytes) {
     const auto [turn, key] = *--at;
     const Entry& entry = entries_.at(key);
     if (entry.readers > 0) continue;
-    add_need(turn, {key, entry.epoch});
+    if (!sparse_) add_need(turn, {key, entry.epoch});
     ++at;
     drop(key);
   }
@@ -384,20 +384,27 @@ std::vector<uint32_t> BlockCache::wanted(int64_t key, std::span<const uint32_t> 
 int64_t BlockCache::looks_ahead() const {
   if (!sparse_) return 0;
   const std::lock_guard lock(mutex_);
-  const int64_t on_their_way = options_.memory->limit() / 16 + kLoads * options_.loading;
+  return horizon();
+}
+
+int64_t BlockCache::horizon() const {
+  const int64_t on_their_way = options_.memory->limit() / 16 + (most_loads_ + 1) * options_.loading;
   return std::max<int64_t>(0, options_.memory->limit() - used_by_others() - on_their_way) /
          (options_.row_bytes + kExpectedBytes);
 }
 
 void BlockCache::expect(int64_t key, std::span<const uint32_t> records) {
   const std::lock_guard lock(mutex_);
+  if (!entries_.contains(key)) add_need(++turns_, {key, 0, uses_ + expected_records_});
   std::vector<uint32_t>& expected = expected_[key];
   expected.insert(expected.end(), records.begin(), records.end());
+  expected_records_ += static_cast<int64_t>(records.size());
 }
 
 void BlockCache::expect_nothing() {
   const std::lock_guard lock(mutex_);
   expected_.clear();
+  expected_records_ = 0;
   apart_.clear();
   begins_ = true;
   forget_needs();

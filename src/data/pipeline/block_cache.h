@@ -13,7 +13,8 @@
 // order in which they will be: an epoch begins with all its windows at once, and what that takes is spread
 // over the time before it. Blocks of which half is used then make do with half of their memory. Such a block
 // never takes the room of one that is needed sooner: it gives way to everything that is asked for, the one
-// that is needed last first, and comes again when there is room.
+// that is needed last first, and comes again when there is room. Where memory does not hold what the order
+// mixes, this is done for what is asked for soon, with the memory that an epoch's last records leave.
 //
 // When reading begins, or goes on somewhere else, somebody waits for a batch whose records lie in as many
 // blocks. A block of which something is asked for the first time then is not loaded: its records are read by
@@ -138,6 +139,7 @@ class BlockCache {
   struct Need {
     int64_t key;
     int64_t epoch;
+    int64_t position = 0;  // where memory is short: how many records were used when it is asked for, about
   };
   // These blocks will be asked for, in this order and after all that was said before; one that is needed in
   // several epochs is said for each.
@@ -146,7 +148,8 @@ class BlockCache {
   bool has_room_ahead();
   // Loads the first of them that is not there; false: there is none, or no room. What `load` throws is
   // dropped: whoever asks for the block will meet it.
-  bool load_ahead(const std::function<std::unique_ptr<RowBlock>(int64_t key)>& load);
+  using LoadAhead = std::function<std::unique_ptr<RowBlock>(int64_t key, std::span<const uint32_t> only)>;
+  bool load_ahead(const LoadAhead& load);
 
   // How many records it wants to be told about ahead of their use; 0: it holds whole blocks.
   int64_t looks_ahead() const;
@@ -175,6 +178,10 @@ class BlockCache {
   // Makes room for a block to be loaded ahead, by letting go what nobody will ask for.
   bool make_room_ahead();
   bool seems_forgotten(const Entry& entry) const;
+  // Whether the first that is needed is not to be loaded yet.
+  bool is_too_early() const;
+  // How many records it wants to know of, where memory is short.
+  int64_t horizon() const;
   void add_need(int64_t turn, const Need& need);
   void forget_need(int64_t key);  // somebody asked for it
   void forget_needs();
@@ -208,6 +215,7 @@ class BlockCache {
   int64_t turns_ = 0;
   int64_t uses_ = 0;
   std::unordered_map<int64_t, std::vector<uint32_t>> expected_;  // and not used yet, by key
+  int64_t expected_records_ = 0;                                 // all of these
   std::unordered_map<int64_t, int> dropped_early_;               // how often, by key
   std::list<int64_t> recent_;                                    // keys of loaded blocks, the last used first
   std::atomic<bool> sparse_ = false;                             // blocks hold expected records only
@@ -220,6 +228,7 @@ class BlockCache {
   int64_t again_ = 0;                         // blocks that were loaded for at least the third time
   int64_t bytes_ = 0;                         // of loaded blocks, and of those on their way
   int64_t loads_ = 0;                         // on their way
+  int64_t most_loads_ = 0;                    // that ever were
   int64_t want_room_ = 0;                     // threads
 };
 

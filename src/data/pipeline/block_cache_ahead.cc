@@ -12,6 +12,9 @@ constexpr int64_t kFreeLoads = 2;
 // A block that nobody used while so many records were used for each block there is will not be: an order goes
 // through the blocks that it mixes again and again. Reading that began in the middle of an epoch leaves such.
 constexpr int64_t kForgotten = 8;
+// Where memory is short, a block is loaded when it is asked for within such a part of the records that are
+// known: by then most of those that it will be loaded for are.
+constexpr int64_t kSoon = 4;
 
 }  // namespace
 
@@ -46,16 +49,24 @@ bool BlockCache::has_room_ahead() {
   return needs_.empty() && make_room_ahead();
 }
 
-bool BlockCache::load_ahead(const std::function<std::unique_ptr<RowBlock>(int64_t key)>& load) {
-  if (sparse_ || !kept_.empty()) return false;
+bool BlockCache::is_too_early() const {
+  return sparse_ && needs_.begin()->second.position - uses_ > horizon() / kSoon;
+}
+
+bool BlockCache::load_ahead(const LoadAhead& load) {
+  if (!kept_.empty()) return false;
   std::unique_lock lock(mutex_);
-  if (needs_.empty() || !make_room_ahead()) return false;
+  if (needs_.empty() || is_too_early() || !make_room_ahead()) return false;
   const auto [turn, need] = *needs_.begin();
   forget_need(need.key);
   if (const auto found = entries_.find(need.key); found != entries_.end()) {
-    keep_for(need, turn, need.key, found->second);
+    if (!sparse_) keep_for(need, turn, need.key, found->second);
     return true;
   }
+  const auto expected = expected_.find(need.key);
+  if (sparse_ && expected == expected_.end()) return true;
+  const std::vector<uint32_t> only =
+      sparse_ ? wanted(need.key, std::span(expected->second).first(1), false) : std::vector<uint32_t>{};
   Entry& entry = begin_load(need.key);
   entry.ahead = true;
   entry.epoch = need.epoch;
@@ -63,7 +74,7 @@ bool BlockCache::load_ahead(const std::function<std::unique_ptr<RowBlock>(int64_
   lock.unlock();
   std::unique_ptr<RowBlock> loaded;
   try {
-    loaded = load(need.key);
+    loaded = load(need.key, only);
   } catch (...) {
     lock.lock();
     fail_load(need.key);

@@ -2,6 +2,7 @@
 // with no effect but on how long it takes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -32,9 +33,9 @@ struct Reader {
     cache.will_need(needs);
   }
   bool load_ahead() {
-    return cache.load_ahead([&](int64_t key) {
+    return cache.load_ahead([&](int64_t key, std::span<const uint32_t> only) {
       ahead.push_back(key);
-      return test_row_block(key);
+      return test_row_block(key, only);
     });
   }
   void load_all_ahead() {
@@ -160,7 +161,7 @@ TEST(BlockCacheAhead, BlocksThatNobodyUsesAnyMoreMakeRoom) {
 TEST(BlockCacheAhead, AFaultIsLeftToWhoAsksForTheBlock) {
   Reader reader(40);
   reader.tell(0, 3);
-  const auto fails = [](int64_t key) -> std::unique_ptr<RowBlock> {
+  const auto fails = [](int64_t key, std::span<const uint32_t>) -> std::unique_ptr<RowBlock> {
     if (key == 1) throw std::runtime_error("no");
     return test_row_block(key);
   };
@@ -188,6 +189,32 @@ TEST(BlockCacheAhead, ASeekDropsIt) {
   for (int64_t key = 0; key < kBlocks; ++key) EXPECT_EQ(reader.cache.holds(key), key == 3);
   EXPECT_EQ(reader.memory->used(), kBlockBytes);
   EXPECT_FALSE(reader.load_ahead());
+}
+
+// Memory that does not hold what is read again and again: from some time on, only what is expected is loaded.
+TEST(BlockCacheAhead, WhereMemoryIsShortBlocksThatAreAskedForSoonAreLoadedWithWhatIsExpectedOfThem) {
+  constexpr int64_t kMixed = 60;
+  constexpr int64_t kAll = 4 * kMixed * kRecords;
+  Reader reader(20);
+  const auto key_of = [](int64_t use) { return use / (kMixed * kRecords) * kMixed + use % kMixed; };
+  const auto record_of = [](int64_t use) { return static_cast<uint32_t>(use / kMixed % kRecords); };
+  int64_t told = 0;
+  for (int64_t use = 0; use < kAll; ++use) {
+    while (told < std::min(kAll, use + reader.cache.looks_ahead())) {
+      const uint32_t record = record_of(told);
+      reader.cache.expect(key_of(told++), {&record, 1});
+    }
+    reader.read(key_of(use), record_of(use));
+    for (int i = 0; i < 2; ++i) reader.load_ahead();
+    EXPECT_LE(reader.memory->used(), reader.memory->limit());
+  }
+  EXPECT_GT(reader.cache.looks_ahead(), 0);
+  // The blocks of the last set, at least, were there when they were first asked for, or most of them.
+  const auto of_last = [&](const std::vector<int64_t>& keys) {
+    return std::count_if(keys.begin(), keys.end(), [&](int64_t key) { return key >= 3 * kMixed; });
+  };
+  EXPECT_GT(of_last(reader.ahead), kMixed / 2);
+  EXPECT_LE(of_last(reader.ahead), kMixed);
 }
 
 }  // namespace

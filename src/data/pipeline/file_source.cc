@@ -309,7 +309,7 @@ int64_t FileSource::loads_ahead() const {
 }
 
 bool FileSource::load_ahead() const {
-  return cache_->load_ahead([&](int64_t key) { return load(key, {}); });
+  return cache_->load_ahead([&](int64_t key, std::span<const uint32_t> only) { return load(key, only); });
 }
 
 void FileSource::tell_blocks(std::span<const BlockCache::Wanted> records,

@@ -30,10 +30,8 @@ std::vector<std::unique_ptr<ByteSource>> open_all(const std::vector<std::string>
 // mapped once would take memory for their addresses alone.
 constexpr int64_t kMappedShare = 2;
 
-bool is_worth_mapping(const std::vector<std::unique_ptr<ByteSource>>& shards) {
-  int64_t all = 0;
-  for (const auto& shard : shards) all += shard->size();
-  return all <= available_memory_bytes() / kMappedShare;
+int64_t most_mapped(const ShardSetOptions& options) {
+  return options.most_mapped ? *options.most_mapped : available_memory_bytes() / kMappedShare;
 }
 
 }  // namespace
@@ -49,7 +47,6 @@ ShardSet::ShardSet(std::unique_ptr<Format> format, std::vector<std::unique_ptr<B
   opened->bytes = std::move(shards);
   if (opened->bytes.empty()) throw UserError("no data files are given");
   opened->fields = opened->format->fields(*opened->bytes[0]);
-  opened->mapped = is_worth_mapping(opened->bytes);
   index_shards(*opened, options);
   std::vector<ManifestShard> entries;
   for (size_t i = 0; i < opened->bytes.size(); ++i) {
@@ -59,6 +56,7 @@ ShardSet::ShardSet(std::unique_ptr<Format> format, std::vector<std::unique_ptr<B
     entries.push_back({bytes.name(), bytes.size(), index.records, index.content});
   }
   opened->manifest = std::make_unique<Manifest>(std::move(entries));
+  opened->mapped = opened->manifest->bytes() <= most_mapped(options);
   opened_ = std::move(opened);
   check_bad(options);
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct ShardSetOptions {
   int threads = 1;                // to build indexes with
   double most_bad = 0;  // share of the records that may be left out, where the format skips bad ones
   IndexProgress progress = {};
+  // Files of so many bytes together are read where they are mapped; nothing: of half the memory that is free.
+  std::optional<int64_t> most_mapped = {};
   // Whose index is used, where another format's columns decide what a bad record is; null: that of the set.
   const Format* indexed_by = nullptr;
 };
