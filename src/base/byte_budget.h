@@ -19,19 +19,37 @@ class ByteBudget {
   // them: lets go what can be had again.
   void on_shortage(std::function<void(int64_t bytes)> let_go) { let_go_ = std::move(let_go); }
 
+  // Passes the limit only where nothing can be let go.
   void take(int64_t bytes) {
-    if (let_go_ && used_ + bytes > limit_) let_go_(bytes);
+    for (int i = 0; i < kTries; ++i) {
+      if (try_take(bytes)) return;
+      if (!let_go_) break;
+      let_go_(bytes);
+    }
     count(bytes);
+  }
+  // False, and nothing is taken, where the limit would be passed.
+  bool try_take(int64_t bytes) {
+    for (int64_t now = used_; now + bytes <= limit_;)
+      if (used_.compare_exchange_weak(now, now + bytes)) {
+        note_peak(now + bytes);
+        return true;
+      }
+    return false;
   }
   void give(int64_t bytes) { count(-bytes); }
   // Takes or gives without asking others for room.
-  void count(int64_t bytes) {
-    const int64_t now = used_ += bytes;
+  void count(int64_t bytes) { note_peak(used_ += bytes); }
+
+ private:
+  // What one let go, another may have taken.
+  static constexpr int kTries = 4;
+
+  void note_peak(int64_t now) {
     for (int64_t peak = peak_; now > peak && !peak_.compare_exchange_weak(peak, now);) {
     }
   }
 
- private:
   int64_t limit_;
   std::function<void(int64_t)> let_go_;
   std::atomic<int64_t> used_ = 0, peak_ = 0;

@@ -23,6 +23,9 @@ constexpr size_t kMostApart = 1024;
 // A block counts as used lately until so many records were used for each block there is.
 constexpr int64_t kLately = 2;
 constexpr int kSpins = 200;
+// Such a part of the memory is left to what others take a little of at a time (plans, unpacked pages): where
+// all blocks are being read, none can go for them.
+constexpr int64_t kMargin = 128;
 
 // Blocks that are remembered while rows are looked for; two in one place cost another look.
 constexpr size_t kSeen = 256;
@@ -116,7 +119,7 @@ BlockCache::Entry& BlockCache::begin_load(int64_t key) {
   if (const auto apart = apart_.find(key); apart != apart_.end())
     entry.due -= static_cast<int32_t>(std::exchange(apart->second.records, 0));
   most_loads_ = std::max(most_loads_, ++loads_);
-  take(options_.loading);
+  bytes_ += options_.loading;
   return entry;
 }
 
@@ -290,7 +293,12 @@ bool BlockCache::used_up(int64_t key, const Entry& entry) const {
 
 // Where nothing is left to let go and nobody is at work, one block is loaded whatever others have taken.
 bool BlockCache::make_room() {
-  return let_go(options_.loading) || (loads_ == 0 && recent_.empty() && ahead_.empty());
+  const int64_t others = kept_.empty() ? options_.memory->limit() / kMargin : 0;
+  while (let_go(options_.loading + others))
+    if (options_.memory->try_take(options_.loading)) return true;
+  if (loads_ > 0 || !recent_.empty() || !ahead_.empty()) return false;
+  options_.memory->count(options_.loading);
+  return true;
 }
 
 bool BlockCache::let_go(int64_t bytes) {
@@ -329,11 +337,12 @@ void BlockCache::shrink_until(const std::function<bool()>& fits) {
     entry.listed = false;
     if (entry.readers > 0 || entry.next_turn != 0) continue;
     // Both are there for a moment.
-    if (options_.memory->used() + entry.block->bytes() / 2 > options_.memory->limit()) return;
+    const int64_t half = entry.block->bytes_of_some(entry.block->records() / 2);
+    if (!options_.memory->try_take(half)) return;
     std::unique_ptr<RowBlock> smaller = entry.block->without(entry.used);
+    options_.memory->give(half);
     if (!smaller) continue;
-    take(smaller->bytes());
-    take(-entry.block->bytes());
+    take(smaller->bytes() - entry.block->bytes());
     entry.block = std::move(smaller);
   }
 }

@@ -168,7 +168,7 @@ class BlockCache {
   // After somebody has finished with a block; gives it where it was let go.
   std::unique_ptr<const RowBlock> end_use(int64_t key, Entry& entry);
   void forget_expected(int64_t key, std::span<const uint32_t> records);
-  // Makes room for a block to be loaded; false: only once others have finished.
+  // Makes room for a block to be loaded, and takes it; false: only once others have finished.
   bool make_room();
   // Lets blocks go until others can take so many bytes; false: there are none that can go.
   bool let_go(int64_t bytes);
@@ -188,7 +188,7 @@ class BlockCache {
   void keep_for(const Need& need, int64_t turn, int64_t key, Entry& entry);
   void touch(int64_t key, Entry& entry);
   void set_ahead(int64_t key, Entry& entry, int64_t turn);
-  Entry& begin_load(int64_t key);
+  Entry& begin_load(int64_t key);  // in memory that was taken for it
   void end_load(int64_t key, Entry& entry, std::unique_ptr<RowBlock> loaded);
   void fail_load(int64_t key);
   bool used_up(int64_t key, const Entry& entry) const;

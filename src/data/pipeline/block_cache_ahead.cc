@@ -67,6 +67,10 @@ bool BlockCache::load_ahead(const LoadAhead& load) {
   if (sparse_ && expected == expected_.end()) return true;
   const std::vector<uint32_t> only =
       sparse_ ? wanted(need.key, std::span(expected->second).first(1), false) : std::vector<uint32_t>{};
+  if (!options_.memory->try_take(options_.loading)) {
+    add_need(turn, need);
+    return false;
+  }
   Entry& entry = begin_load(need.key);
   entry.ahead = true;
   entry.epoch = need.epoch;

@@ -58,6 +58,11 @@ class RowBlock {
   int64_t bytes() const {
     return static_cast<int64_t>(sizeof(RowBlock) + some_.size() * sizeof(Some)) + records_ * row_bytes_;
   }
+  // The same with so many of its records, at most.
+  int64_t bytes_of_some(int64_t records) const {
+    const auto parts = std::max(some_.size(), static_cast<size_t>(records_ / kSome + 1));
+    return static_cast<int64_t>(sizeof(RowBlock) + parts * sizeof(Some)) + records * row_bytes_;
+  }
   bool holds(uint32_t record) const {
     if (some_.empty()) return true;
     const size_t at = record / kSome;
