@@ -146,6 +146,7 @@ class RowDecoder::Stretch {
       return is_few(column, number, rows) ? take_few(column, number, rows, outs)
                                           : take_opened(column, open(column, number, rows), rows, outs);
     } catch (const Damaged& damage) {
+      if (mapped_) decoder_.bytes_.check_unchanged(*mapped_);
       raise_damage(decoder_.bytes_, layout_, group_, column.leaf, number, damage);
     }
   }
@@ -340,6 +341,10 @@ class RowDecoder::Stretch {
     if (!page.form->picks) return take_stored(column, page.values, rows, outs);
     const auto dictionary = dictionary_of(column);
     if (dictionary->refused) return false;
+    if (page.mapped) {
+      mapped_ = page.form->offset;
+      maps_pages_ = true;
+    }
     look_up_all(*dictionary, rows.count, outs, [&](size_t first, size_t count, uint32_t* picks) {
       const auto copy = [&](std::string_view = {}) {
         copy_picks(*page.form->picks, page.values, rows, first, count, picks);
@@ -349,10 +354,6 @@ class RowDecoder::Stretch {
       if (!page.mapped) copy();
       check_picks(picks, count, dictionary->size);
     });
-    if (page.mapped) {
-      mapped_ = page.form->offset;
-      maps_pages_ = true;
-    }
     return true;
   }
 
