@@ -46,6 +46,10 @@ TEST(GuardedRead, LeavesWhatCannotBeRead) {
     EXPECT_TRUE(read_guarded(read_one, &there));
     EXPECT_EQ(there.value, std::byte{'x'});
   }
+  EXPECT_TRUE(bring_to_memory(bytes, kPage));
+  EXPECT_FALSE(bring_to_memory(bytes + 5, kPage));
+  EXPECT_FALSE(bring_to_memory(bytes, 3 * kPage));
+  EXPECT_TRUE(bring_to_memory(bytes + 2 * kPage, 0));
   munmap(mapped, 3 * kPage);
   close(file);
 }

@@ -48,7 +48,7 @@ class PieceCache {
   PieceCache(const PieceCache&) = delete;
   PieceCache& operator=(const PieceCache&) = delete;
 
-  // Counts pieces in this budget from now on. They take a third of it, and more as long as a sixteenth
+  // Counts pieces in this budget from now on. They take a third of it, and more as long as an eighth
   // stays free; gives that third, or the limit. Of several sources that share the files the first one's
   // budget is taken.
   int64_t use_memory(std::shared_ptr<ByteBudget> memory);

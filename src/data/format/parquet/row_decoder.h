@@ -3,10 +3,11 @@
 //
 // A dictionary is encoded once, entry by entry, and kept like that, so a row takes a look into it and no
 // arithmetic. Pages that lie in the file as they are, which those of dictionary indices mostly do, are not
-// kept at all: of them only the bytes with the rows that are wanted are read. Few rows of a page are read
-// from the mapped file where they lie, and then few entries of the dictionary too (few_rows.h). What a
-// column's rows are is found column by column, some ten thousand rows at a time, so that its dictionary comes
-// from memory once for all of them; some columns at a time are put into rows.
+// kept at all: of them only the bytes with the rows that are wanted are read, where they lie if files are
+// mapped. Few rows of a page are read from the mapped file where they lie, and then few entries of the
+// dictionary too (few_rows.h). What a column's rows are is found column by column, some ten thousand rows at
+// a time, so that its dictionary comes from memory once for all of them; some columns at a time are put into
+// rows.
 #pragma once
 #include <atomic>
 #include <cstddef>
