@@ -65,10 +65,10 @@ void run_bench_input(const BenchInput& bench) {
   for (const double step : bench.step_ms) {
     const MeasuredStall stall =
         measure_stall(spec, most.records_per_second, step, bench.seconds, bench.repeats);
-    const InputReport& report = stall.worst().report;
+    const InputReport& report = stall.worst().steps.report;
     std::cout << fmt::format(
         "steps of {} ms with {} records: waited {:.2f} %, {} batches ahead, {:.1f} of {:.1f} MiB; {}\n", step,
-        stall.worst().batch, 100 * stall.waited(), report.ahead, mib(report.peak_bytes), mib(report.budget),
+        stall.worst().steps.batch, 100 * stall.waited(), report.ahead, mib(report.peak_bytes), mib(report.budget),
         stall.sentence(most.records_per_second));
   }
 }

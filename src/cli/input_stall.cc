@@ -30,6 +30,10 @@ constexpr double kForTraining = 7.0 / 8, kForBlocks = 0.94;
 constexpr double kFurther = 1.25;
 // A record takes so much more of a processor than before: what could be read then cannot be read now.
 constexpr double kDearer = 1.1;
+// What can be read changed by less than this during a run: its steps had the slack that they should have.
+constexpr double kSteady = 0.08;
+// So many times as many runs as are asked for are measured at most.
+constexpr int kMostRuns = 3;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -119,29 +123,53 @@ MeasuredStall measure_stall(const JobSpec& spec, double most_per_second, double 
   MeasuredStall stall;
   stall.step_ms = step_ms;
   BatchSearch search(step_ms, most_per_second);
-  for (int i = 0; i < kTries; ++i) {
-    const MeasuredReading reading = measure_reading(spec, search.batch(), 0, seconds);
-    stall.between_processors = reading.between_processors;
-    stall.processor_per_record = reading.processor_per_record();
-    if (search.tried(reading.records_per_second)) break;
-  }
+  for (int i = 0; i < kTries; ++i)
+    if (search.tried(measure_reading(spec, search.batch(), 0, seconds).records_per_second)) break;
   stall.records_per_second = search.records_per_second();
-  for (int i = 0; i < repeats; ++i)
-    stall.runs.push_back(measure_reading(spec, search.found(), step_ms / 1e3, seconds));
+  std::vector<StallRun> runs;
+  MeasuredReading before = measure_reading(spec, search.found(), 0, seconds);
+  for (int steady = 0; steady < repeats && std::ssize(runs) < kMostRuns * repeats;) {
+    // The slack that was found, at the speed that the machine has now.
+    const double faster = before.records_per_second / search.records_per_second();
+    const int64_t batch = std::max<int64_t>(1, std::llround(static_cast<double>(search.found()) * faster));
+    const MeasuredReading steps = measure_reading(spec, batch, step_ms / 1e3, seconds);
+    const MeasuredReading after = measure_reading(spec, batch, 0, seconds);
+    runs.push_back({before, steps, after});
+    if (runs.back().drift() <= kSteady) ++steady;
+    before = after;
+  }
+  stall.unsteady = static_cast<int>(std::ssize(runs)) - repeats;
+  stall.runs = steadiest(std::move(runs), repeats);
   const Data data = open_job_data(spec);
   stall.batch_bytes = search.found() * bytes_of_record(data.train->columns());
   stall.begins_with = bytes_of_beginning(spec, data);
   return stall;
 }
 
-const MeasuredReading& MeasuredStall::worst() const {
+double StallRun::drift() const {
+  return std::abs(after.records_per_second - before.records_per_second) / before.records_per_second;
+}
+
+double StallRun::slack(double step_ms) const {
+  const double could = std::min(before.records_per_second, after.records_per_second);
+  return step_ms / 1e3 * could / static_cast<double>(steps.batch);
+}
+
+std::vector<StallRun> steadiest(std::vector<StallRun> runs, int count) {
+  while (std::ssize(runs) > count)
+    runs.erase(std::max_element(runs.begin(), runs.end(),
+                                [](const StallRun& a, const StallRun& b) { return a.drift() < b.drift(); }));
+  return runs;
+}
+
+const StallRun& MeasuredStall::worst() const {
   LOCKSTEP_CHECK(!runs.empty(), "no run of emulated steps");
   return *std::max_element(runs.begin(), runs.end(),
                            [](const auto& a, const auto& b) { return a.waited() < b.waited(); });
 }
 
 std::string MeasuredStall::sentence(double most_per_second) const {
-  const MeasuredReading& run = worst();
+  const auto& [before, run, after] = worst();
   const InputReport& report = run.report;
   // The batch in use is needed whole, and so is the next when its turn comes.
   if (2 * batch_bytes > report.budget)
@@ -160,15 +188,19 @@ std::string MeasuredStall::sentence(double most_per_second) const {
           std::ceil(mib(begins_with + 2 * batch_bytes) / kForBlocks / kForTraining));
     if (const std::string noise = run.machine.sentence(report.seconds, report.stages.bytes); !noise.empty())
       said += "; meanwhile " + noise;
-    if (run.between_processors > kFurther * between_processors && between_processors > 0)
+    if (worst().drift() > kSteady)
+      said += fmt::format(
+          "; {:.2f} million records/s could be read before, {:.2f} after: the machine changed its speed",
+          before.records_per_second / 1e6, after.records_per_second / 1e6);
+    if (run.between_processors > kFurther * before.between_processors && before.between_processors > 0)
       said += fmt::format(
           "; what one processor writes took {:.0f} ns to reach another, and {:.0f} while it was measured "
-          "what "
-          "can be read: the machine was slower",
-          run.between_processors, between_processors);
-    if (run.processor_per_record() > kDearer * processor_per_record && processor_per_record > 0)
+          "what can be read: the machine was slower",
+          run.between_processors, before.between_processors);
+    if (run.processor_per_record() > kDearer * before.processor_per_record() &&
+        before.processor_per_record() > 0)
       said += fmt::format("; a record took {:.2f} us of a processor, and {:.2f} while that was measured",
-                          1e6 * run.processor_per_record(), 1e6 * processor_per_record);
+                          1e6 * run.processor_per_record(), 1e6 * before.processor_per_record());
   }
   if (records_per_second > 0.9 * most_per_second) return said;
   if (2 * batch_bytes < report.budget / 8)
@@ -188,9 +220,13 @@ nlohmann::json stall_figures(const JobSpec& spec, const std::vector<double>& ste
   for (const double step : step_ms) {
     const MeasuredStall stall = measure_stall(spec, most.records_per_second, step, seconds, repeats);
     nlohmann::json runs = nlohmann::json::array();
-    for (const MeasuredReading& run : stall.runs)
+    for (const StallRun& measured : stall.runs) {
+      const MeasuredReading& run = measured.steps;
       runs.push_back(
           {{"input_wait", run.waited()},
+           {"slack", measured.slack(step)},
+           {"could_read_before", measured.before.records_per_second},
+           {"could_read_after", measured.after.records_per_second},
            {"records_per_second", run.records_per_second},
            {"late_s", run.late},
            {"decoded_per_record", static_cast<double>(run.report.stages.decoded) /
@@ -205,12 +241,15 @@ nlohmann::json stall_figures(const JobSpec& spec, const std::vector<double>& ste
              {"stolen_s", run.machine.stolen},
              {"delayed_s", run.machine.delayed},
              {"storage_bytes", run.machine.storage_bytes},
-             {"between_processors_ns", run.between_processors}}}});
+             {"between_processors_ns", run.between_processors},
+             {"between_processors_before_ns", measured.before.between_processors},
+             {"processor_per_record_us", 1e6 * run.processor_per_record()},
+             {"processor_per_record_before_us", 1e6 * measured.before.processor_per_record()}}}});
+    }
     figures["steps"].push_back({{"step_ms", step},
-                                {"records", stall.worst().batch},
+                                {"records", stall.worst().steps.batch},
                                 {"records_per_second", stall.records_per_second},
-                                {"between_processors_ns", stall.between_processors},
-                                {"processor_per_record_us", 1e6 * stall.processor_per_record},
+                                {"unsteady_runs", stall.unsteady},
                                 {"batch_bytes", stall.batch_bytes},
                                 {"begins_with_bytes", stall.begins_with},
                                 {"input_wait", stall.waited()},

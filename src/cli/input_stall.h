@@ -5,8 +5,10 @@
 // where these are short of it, records are decoded more often. A step is therefore given as many records as
 // can be read in batches of that size.
 //
-// Beside the wait stands what the machine did meanwhile (cli/machine_noise.h): steps wait as well where
-// others took the processors, or where the machine was faster while it was measured what can be read.
+// Machines change their speed, and steps that should have some slack then have less or none. What can be read
+// is therefore measured right before and right after each run of steps, and runs between which it changed
+// give way to steadier ones: chosen by that alone, never by how long steps waited. Beside the wait stands
+// what the machine did meanwhile (cli/machine_noise.h).
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -58,17 +60,30 @@ class BatchSearch {
   double found_per_second_ = 0;
 };
 
+// Emulated steps, and what could be read in batches of that size right before and after them.
+struct StallRun {
+  MeasuredReading before, steps, after;
+
+  double waited() const { return steps.waited(); }
+  // How much what can be read changed, as a share of what it was.
+  double drift() const;
+  // How many times as long as reading its records a step took, by the slower of the two.
+  double slack(double step_ms) const;
+};
+
+// The steadiest `count` of them, in the order in which they were measured.
+std::vector<StallRun> steadiest(std::vector<StallRun> runs, int count);
+
 struct MeasuredStall {
   double step_ms = 0;
   double records_per_second = 0;  // that can be read in batches of this size
   int64_t batch_bytes = 0;
-  int64_t begins_with = 0;          // bytes of rows that an epoch begins with; 0: it does not mix blocks
-  double between_processors = 0;    // nanoseconds, when that was measured
-  double processor_per_record = 0;  // seconds, then
-  std::vector<MeasuredReading> runs;
+  int64_t begins_with = 0;  // bytes of rows that an epoch begins with; 0: it does not mix blocks
+  int unsteady = 0;         // runs that were measured and not taken
+  std::vector<StallRun> runs;
 
   // The run in which steps waited longest.
-  const MeasuredReading& worst() const;
+  const StallRun& worst() const;
   double waited() const { return worst().waited(); }
   // What was waited for and why; where memory does not allow for such steps, that, with figures.
   std::string sentence(double most_per_second) const;

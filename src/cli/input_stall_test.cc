@@ -17,9 +17,10 @@ MeasuredStall stall_of(int64_t batch_mib, double per_second) {
   stall.records_per_second = per_second;
   stall.batch_bytes = batch_mib << 20;
   stall.runs.resize(2);
-  for (MeasuredReading& run : stall.runs) {
-    run.report.seconds = 1;
-    run.report.budget = int64_t{14} << 20;
+  for (StallRun& run : stall.runs) {
+    run.steps.report.seconds = run.before.report.seconds = 1;
+    run.steps.report.budget = int64_t{14} << 20;
+    run.before.records_per_second = run.after.records_per_second = per_second;
   }
   return stall;
 }
@@ -49,7 +50,7 @@ TEST(InputStall, SaysThatAnEpochsBeginningDoesNotFit) {
   MeasuredStall stall = stall_of(2, kMost);
   stall.begins_with = int64_t{12} << 20;
   EXPECT_EQ(stall.sentence(kMost).find("an epoch begins"), std::string::npos);  // nothing waited
-  stall.runs[1].report.waited[1] = 0.2;
+  stall.runs[1].steps.report.waited[1] = 0.2;
   EXPECT_DOUBLE_EQ(stall.waited(), 0.2);
   const std::string said = stall.sentence(kMost);
   EXPECT_NE(
@@ -63,23 +64,48 @@ TEST(InputStall, SaysThatAnEpochsBeginningDoesNotFit) {
 
 TEST(InputStall, SaysThatTheMachineWasDisturbed) {
   MeasuredStall stall = stall_of(1, kMost);
-  stall.between_processors = 60;
-  stall.runs[1].between_processors = 240;
-  stall.runs[1].machine.all = 0.5;
+  stall.runs[1].before.between_processors = 60;
+  stall.runs[1].steps.between_processors = 240;
+  stall.runs[1].steps.machine.all = 0.5;
   EXPECT_EQ(stall.sentence(kMost).find("meanwhile"), std::string::npos);  // nothing waited
-  stall.runs[1].report.waited[1] = 0.2;
+  stall.runs[1].steps.report.waited[1] = 0.2;
   const std::string said = stall.sentence(kMost);
   EXPECT_NE(said.find("; meanwhile other processes took 0.50 processor seconds of 1.00 s"), std::string::npos)
       << said;
   EXPECT_NE(said.find("took 240 ns to reach another, and 60 while"), std::string::npos) << said;
   EXPECT_EQ(said.find("of a processor"), std::string::npos) << said;
-  stall.processor_per_record = 0.4e-6;
-  stall.runs[1].records_per_second = kMost;
-  stall.runs[1].machine.own = 0.5;
+  EXPECT_EQ(said.find("changed its speed"), std::string::npos) << said;
+  stall.runs[1].before.machine.own = 0.4;
+  stall.runs[1].steps.records_per_second = kMost;
+  stall.runs[1].steps.machine.own = 0.5;
   EXPECT_NE(
       stall.sentence(kMost).find("a record took 0.50 us of a processor, and 0.40 while that was measured"),
       std::string::npos)
       << stall.sentence(kMost);
+  stall.runs[1].after.records_per_second = kMost / 2;
+  EXPECT_NE(stall.sentence(kMost).find("1.00 million records/s could be read before, 0.50 after"),
+            std::string::npos)
+      << stall.sentence(kMost);
+}
+
+TEST(InputStall, TakesTheSteadiestRunsHoweverLongTheyWaited) {
+  const auto run_of = [](double before, double after, double waited) {
+    StallRun run;
+    run.before.records_per_second = before;
+    run.after.records_per_second = after;
+    run.steps.batch = 1000;
+    run.steps.report.seconds = 1;
+    run.steps.report.waited[1] = waited;
+    return run;
+  };
+  const StallRun slower = run_of(1.2e6, 0.6e6, 0);
+  EXPECT_DOUBLE_EQ(slower.drift(), 0.5);
+  EXPECT_DOUBLE_EQ(slower.slack(1), 0.6);
+  const std::vector<StallRun> taken =
+      steadiest({run_of(1.2e6, 1.2e6, 0.3), slower, run_of(1e6, 1.5e6, 0), run_of(1e6, 1.1e6, 0.2)}, 2);
+  ASSERT_EQ(taken.size(), 2u);
+  EXPECT_DOUBLE_EQ(taken[0].waited(), 0.3);
+  EXPECT_DOUBLE_EQ(taken[1].waited(), 0.2);
 }
 
 // What is read in batches of that size, and how many of them a search tries.
