@@ -229,6 +229,7 @@ void BatchStream::plan_next(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   planning_ = false;
   planned_.push_back(std::move(planned));
+  planned_more_.notify_all();
   if (waits_) changed_.notify_all();
 }
 
@@ -242,8 +243,12 @@ bool BatchStream::look_ahead(std::unique_lock<std::mutex>& lock) {
   const bool loaded = source_.load_ahead();
   lock.lock();
   if (loaded) return true;
+  if (planning_) {  // what another reader plans, both load
+    planned_more_.wait(lock, [&] { return !planning_; });
+    return true;
+  }
   const auto planned = static_cast<int64_t>(planned_.size());
-  if (planning_ || stopping_ || claimed_ + planned >= plan_.batches * pieces_) return false;
+  if (stopping_ || claimed_ + planned >= plan_.batches * pieces_) return false;
   if ((planned + 1) * piece_rows_ > source_.loads_ahead()) return false;
   plan_next(lock);
   return true;

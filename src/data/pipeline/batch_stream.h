@@ -108,7 +108,7 @@ class BatchStream {
   ReadingKnobs knobs_;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_, planned_more_;
   std::unordered_map<int64_t, Open> open_;
   std::vector<std::unique_ptr<Batch>> spare_;
   std::unique_ptr<Batch> current_;

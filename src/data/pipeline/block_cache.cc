@@ -97,9 +97,10 @@ BlockCache::Use BlockCache::get(int64_t key, std::span<const uint32_t> records, 
     }
   }
   note_loaded_again(key);
-  forget_need(key);
+  const int64_t epoch = forget_need(key);
   const std::vector<uint32_t> only = wanted(key, records, reloaded);
   Entry& entry = begin_load(key);
+  entry.epoch = epoch;
   lock.unlock();
   std::unique_ptr<RowBlock> loaded;
   try {

@@ -183,7 +183,7 @@ class BlockCache {
   // How many records it wants to know of, where memory is short.
   int64_t horizon() const;
   void add_need(int64_t turn, const Need& need);
-  void forget_need(int64_t key);  // somebody asked for it
+  int64_t forget_need(int64_t key);  // somebody asked for it; gives the epoch
   void forget_needs();
   void keep_for(const Need& need, int64_t turn, int64_t key, Entry& entry);
   void touch(int64_t key, Entry& entry);

@@ -11,6 +11,8 @@ constexpr int64_t kFreeShare = 32;
 constexpr int64_t kFreeLoads = 2;
 // A block that nobody used while so many records were used for each block there is will not be: an order goes
 // through the blocks that it mixes again and again. Reading that began in the middle of an epoch leaves such.
+// Of few large blocks, threads each take many records at once, so that it is as many times the records of
+// one.
 constexpr int64_t kForgotten = 8;
 // Where memory is short, a block is loaded when it is asked for within such a part of the records that are
 // known: by then most of those that it will be loaded for are.
@@ -23,6 +25,9 @@ void BlockCache::will_need(std::span<const Need> blocks) {
   if (sparse_ || !kept_.empty()) return;
   for (const Need& block : blocks) {
     const auto found = entries_.find(block.key);
+    // One that was asked for before anything was said of it is there for the epoch that is said first. A need
+    // that waited its turn would come when the block is used up, and have it loaded for nobody.
+    if (found != entries_.end() && found->second.epoch == kUnknown) found->second.epoch = block.epoch;
     if (found == entries_.end() || found->second.epoch != block.epoch) add_need(++turns_, block);
   }
 }
@@ -31,11 +36,14 @@ void BlockCache::add_need(int64_t turn, const Need& need) {
   if (needed_.emplace(need.key, turn).second) needs_.emplace(turn, need);
 }
 
-void BlockCache::forget_need(int64_t key) {
+int64_t BlockCache::forget_need(int64_t key) {
   const auto found = needed_.find(key);
-  if (found == needed_.end()) return;
-  needs_.erase(found->second);
+  if (found == needed_.end()) return kUnknown;
+  const auto need = needs_.find(found->second);
+  const int64_t epoch = need->second.epoch;
+  needs_.erase(need);
   needed_.erase(found);
+  return epoch;
 }
 
 void BlockCache::forget_needs() {
@@ -92,10 +100,8 @@ bool BlockCache::load_ahead(const LoadAhead& load) {
 // A block that is there is kept for another epoch too.
 void BlockCache::keep_for(const Need& need, int64_t turn, int64_t key, Entry& entry) {
   if (entry.epoch == need.epoch || entry.next_turn != 0) return;
-  // One that was asked for before anything was said of it is there for the epoch that is said first.
-  const bool unknown = entry.epoch == kUnknown;
   entry.epoch = need.epoch;
-  if (unknown || !entry.block) return;
+  if (!entry.block) return;
   if (!entry.block->whole()) {  // it is loaded again once it is used up
     entry.next_turn = turn;
     return;
@@ -110,7 +116,7 @@ void BlockCache::keep_for(const Need& need, int64_t turn, int64_t key, Entry& en
 }
 
 bool BlockCache::seems_forgotten(const Entry& entry) const {
-  return uses_ - entry.moved > kForgotten * static_cast<int64_t>(recent_.size());
+  return uses_ - entry.moved > kForgotten * std::max<int64_t>(std::ssize(recent_), entry.block->records());
 }
 
 bool BlockCache::make_room_ahead() {

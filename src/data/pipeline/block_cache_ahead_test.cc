@@ -126,6 +126,36 @@ TEST(BlockCacheAhead, WhatWasAskedForIsNotLoadedAgain) {
   EXPECT_EQ(reader.ahead, (std::vector<int64_t>{5, 6, 7, 8, 9}));
 }
 
+// Blocks that reading began with are used up before their turn comes.
+TEST(BlockCacheAhead, WhatIsUsedUpIsNotLoadedForTheSameEpoch) {
+  Reader reader(40);
+  for (int64_t key = 0; key < 5; ++key) reader.read(key, 0);
+  reader.tell(0, 6);
+  for (int64_t key = 0; key < 5; ++key)
+    for (uint32_t r = 1; r < kRecords; ++r) reader.read(key, r);
+  reader.load_all_ahead();
+  EXPECT_EQ(reader.ahead, (std::vector<int64_t>{5}));
+  reader.tell(0, 2, 1);
+  reader.load_all_ahead();
+  EXPECT_EQ(reader.ahead, (std::vector<int64_t>{5, 0, 1}));
+}
+
+TEST(BlockCacheAhead, ABlockThatWasAskedForBeforeItsTurnStaysForTheNextEpochToo) {
+  Reader reader(40);
+  reader.tell(0, 3);
+  for (int64_t key = 0; key < 3; ++key) reader.read(key, 0);
+  reader.tell(0, 3, 1);
+  reader.load_all_ahead();
+  for (int64_t key = 0; key < 3; ++key) {
+    for (uint32_t r = 1; r < kRecords; ++r) reader.read(key, r);
+    EXPECT_TRUE(reader.cache.holds(key));
+    reader.read_all(key);
+    EXPECT_FALSE(reader.cache.holds(key));
+  }
+  EXPECT_EQ(reader.asked.size(), 3u);
+  EXPECT_TRUE(reader.ahead.empty());
+}
+
 TEST(BlockCacheAhead, ABlockInUseStaysForTheNextEpoch) {
   Reader reader(40);
   reader.tell(0, 10);
@@ -156,6 +186,18 @@ TEST(BlockCacheAhead, BlocksThatNobodyUsesAnyMoreMakeRoom) {
     for (uint32_t r = 0; r < kRecords / 2; ++r) reader.read(38, r);
   EXPECT_TRUE(reader.load_ahead());
   EXPECT_TRUE(reader.cache.holds(50));
+}
+
+// Somebody takes many records of one of them before the others have their turn again.
+TEST(BlockCacheAhead, FewBlocksAreNotTakenForForgotten) {
+  Reader reader(4);
+  for (int64_t key = 0; key < 4; ++key) reader.read(key, 0);
+  for (uint32_t r = 1; r < kRecords; ++r) reader.read(3, r);
+  reader.read(3, 0);
+  reader.tell(50, 1);
+  while (reader.load_ahead()) {
+  }
+  for (int64_t key = 0; key < 4; ++key) EXPECT_TRUE(reader.cache.holds(key));
 }
 
 TEST(BlockCacheAhead, AFaultIsLeftToWhoAsksForTheBlock) {

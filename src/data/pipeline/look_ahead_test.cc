@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -187,6 +188,57 @@ TEST(LookAhead, AStreamTellsOfEveryRecordInOrderAndTakesItBackWhenItBeginsAnew) 
     }
   }
   EXPECT_EQ(source.taken_back, 1);
+}
+
+// Every plan brings some blocks to load, and both take a while.
+class SlowSource : public ToldSource {
+ public:
+  mutable int64_t left = 0;
+  mutable std::map<std::thread::id, int64_t> loads;
+
+  void fill(std::span<const int64_t> records, Batch& batch) const override {
+    std::this_thread::sleep_for(std::chrono::microseconds(300));
+    ToldSource::fill(records, batch);
+  }
+  int64_t loads_ahead() const override { return 1000 * kRows; }
+  void expect(std::span<const int64_t>, std::span<const int64_t>, bool) const override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const std::lock_guard lock(mutex);
+    left += 4;
+  }
+  bool load_ahead() const override {
+    {
+      const std::lock_guard lock(mutex);
+      if (left == 0) return false;
+      --left;
+      ++loads[std::this_thread::get_id()];
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return true;
+  }
+};
+
+TEST(LookAhead, AllReadersLoadWhatOneOfThemPlans) {
+  const SlowSource source;
+  ReaderPool pool(2);
+  BatchStream stream(source, plan_of(1 << 20), {.pool = &pool, .processors = 2, .most_ahead = 4});
+  for (int64_t number = 0; number < 50; ++number) {
+    expect_right(stream.get(number), number);
+    if (number > 20) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_EQ(stream.report().readers, 2);
+  {
+    const std::lock_guard lock(source.mutex);
+    source.loads.clear();
+  }
+  // Nobody asks for a batch: a reader that had left would not come back.
+  const auto both = [&] {
+    const std::lock_guard lock(source.mutex);
+    return source.loads.size() == 2 && std::all_of(source.loads.begin(), source.loads.end(),
+                                                   [](const auto& one) { return one.second >= 20; });
+  };
+  for (int i = 0; i < 10000 && !both(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(both());
 }
 
 }  // namespace
