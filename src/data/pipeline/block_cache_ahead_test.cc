@@ -190,14 +190,13 @@ TEST(BlockCacheAhead, BlocksThatNobodyUsesAnyMoreMakeRoom) {
 
 // Somebody takes many records of one of them before the others have their turn again.
 TEST(BlockCacheAhead, FewBlocksAreNotTakenForForgotten) {
-  Reader reader(4);
-  for (int64_t key = 0; key < 4; ++key) reader.read(key, 0);
-  for (uint32_t r = 1; r < kRecords; ++r) reader.read(3, r);
-  reader.read(3, 0);
+  constexpr int64_t kFew = 6;
+  Reader reader(kFew - 2);
+  for (int64_t key = 0; key < kFew; ++key) reader.read(key, 0);
+  for (uint32_t r = 2; r < kRecords; ++r) reader.read(kFew - 1, r);
   reader.tell(50, 1);
-  while (reader.load_ahead()) {
-  }
-  for (int64_t key = 0; key < 4; ++key) EXPECT_TRUE(reader.cache.holds(key));
+  EXPECT_FALSE(reader.load_ahead());
+  for (int64_t key = 0; key < kFew; ++key) EXPECT_TRUE(reader.cache.holds(key));
 }
 
 TEST(BlockCacheAhead, AFaultIsLeftToWhoAsksForTheBlock) {
