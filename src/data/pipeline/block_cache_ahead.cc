@@ -16,7 +16,7 @@ constexpr int64_t kFreeLoads = 2;
 constexpr int64_t kForgotten = 8;
 // Where memory is short, a block is loaded when it is asked for within such a part of the records that are
 // known: by then most of those that it will be loaded for are.
-constexpr int64_t kSoon = 4;
+constexpr int64_t kSoon = 2;
 
 }  // namespace
 
