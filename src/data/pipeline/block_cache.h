@@ -135,6 +135,8 @@ class BlockCache {
   // Whether records of a block should be read without it. They then count as used. `is_little`, asked without
   // the lock and once for a block, says whether they are a small part of it.
   bool read_apart(int64_t key, std::span<const uint32_t> records, const std::function<bool()>& is_little);
+  // False: it says no to all of them.
+  bool reads_apart() const { return begins_; }
 
   struct Need {
     int64_t key;

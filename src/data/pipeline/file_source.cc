@@ -268,8 +268,35 @@ void FileSource::copy_apart(int64_t key, std::span<BlockCache::Wanted> rows,
   }
 }
 
+std::span<BlockCache::Wanted> FileSource::read_apart(std::span<BlockCache::Wanted> records,
+                                                     const RowWriter& writer) const {
+  struct Apart {
+    int64_t key;
+    std::span<BlockCache::Wanted> rows;
+    std::vector<uint32_t> in_block;
+  };
+  std::vector<Apart> blocks;
+  for_each_block(records,
+                 [&](int64_t key, std::span<BlockCache::Wanted> rows, std::span<const uint32_t> in_block) {
+                   if (cache_->read_apart(key, in_block, [&] { return is_little(key, in_block); }))
+                     blocks.push_back({key, rows, {in_block.begin(), in_block.end()}});
+                 });
+  if (blocks.empty()) return records;
+  // Somebody waits for the batch that was begun first.
+  apart_.help();
+  apart_.run(blocks.size(),
+             [&](size_t i) { copy_apart(blocks[i].key, blocks[i].rows, blocks[i].in_block, writer); });
+  return {std::partition(records.begin(), records.end(), [](const auto& one) { return one.row; }),
+          records.end()};
+}
+
 int64_t FileSource::load_missing(std::span<BlockCache::Wanted> records, const RowWriter& writer) const {
   int64_t waited = 0;
+  if (cache_->reads_apart()) {
+    const auto begin = Clock::now();
+    records = read_apart(records, writer);
+    waited += nanoseconds_since(begin);
+  }
   // Two threads that want the same blocks begin at different ends: near blocks share what is unpacked for
   // them.
   const bool backwards = encoding_ != nullptr && turn_++ % 2 == 1;
@@ -282,12 +309,6 @@ int64_t FileSource::load_missing(std::span<BlockCache::Wanted> records, const Ro
         [&](int64_t key, std::span<BlockCache::Wanted> rows, std::span<const uint32_t> in_block) {
           if (!others && cache_->is_loading(key)) {
             left = true;
-            return;
-          }
-          if (cache_->read_apart(key, in_block, [&] { return is_little(key, in_block); })) {
-            const auto begin = Clock::now();
-            copy_apart(key, rows, in_block, writer);
-            waited += nanoseconds_since(begin);
             return;
           }
           const auto block =

@@ -13,6 +13,7 @@
 
 #include "data/pipeline/block_cache.h"
 #include "data/pipeline/shard_set.h"
+#include "data/pipeline/shared_tasks.h"
 #include "data/select/record_weights.h"
 #include "data/source.h"
 #include "data/transform/transform.h"
@@ -79,6 +80,10 @@ class FileSource : public Source {
   // Copies records of a block without loading it.
   void copy_apart(int64_t key, std::span<BlockCache::Wanted> rows, std::span<const uint32_t> in_block,
                   const RowWriter& writer) const;
+  // Copies records of blocks that should not be loaded for them, together with other threads that do the
+  // same; gives the other records.
+  std::span<BlockCache::Wanted> read_apart(std::span<BlockCache::Wanted> records,
+                                           const RowWriter& writer) const;
   // Gives the nanoseconds that went into loading.
   int64_t load_missing(std::span<BlockCache::Wanted> records, const RowWriter& writer) const;
   int64_t kept_row_bytes() const { return compact_ != nullptr ? compact_->row_bytes() : layout_.row_bytes(); }
@@ -110,6 +115,7 @@ class FileSource : public Source {
   mutable std::mutex told_mutex_;
   mutable std::vector<BlockCache::Need> told_;  // what the cache was told last, by hash of the key
   mutable std::atomic<uint64_t> turn_ = 0;
+  mutable SharedTasks apart_;
   mutable std::mutex hinted_mutex_;
   mutable std::unordered_set<int64_t> hinted_;  // blocks whose bytes were asked for, not loaded yet
 };
