@@ -25,11 +25,12 @@ TEST(SharedTasks, AHelperBeginsAtTheOtherEnd) {
   SharedTasks tasks;
   std::atomic<bool> helped = false;
   std::thread helper;
+  const std::thread::id owner = std::this_thread::get_id();
   std::vector<size_t> by_helper;
   // The first task waits for a helper that does all the others.
   tasks.run(5, [&](size_t index) {
     if (index > 0) {
-      EXPECT_EQ(std::this_thread::get_id(), helper.get_id());
+      EXPECT_NE(std::this_thread::get_id(), owner);
       by_helper.push_back(index);
       return;
     }
