@@ -276,14 +276,16 @@ std::span<BlockCache::Wanted> FileSource::read_apart(std::span<BlockCache::Wante
     std::vector<uint32_t> in_block;
   };
   std::vector<Apart> blocks;
+  std::unique_lock deciding(apart_mutex_);
   for_each_block(records,
                  [&](int64_t key, std::span<BlockCache::Wanted> rows, std::span<const uint32_t> in_block) {
                    if (cache_->read_apart(key, in_block, [&] { return is_little(key, in_block); }))
                      blocks.push_back({key, rows, {in_block.begin(), in_block.end()}});
                  });
-  if (blocks.empty()) return records;
-  // Somebody waits for the batch that was begun first.
+  deciding.unlock();
+  // Somebody waits for the batch that was begun first, which also had the first choice.
   apart_.help();
+  if (blocks.empty()) return records;
   apart_.run(blocks.size(),
              [&](size_t i) { copy_apart(blocks[i].key, blocks[i].rows, blocks[i].in_block, writer); });
   return {std::partition(records.begin(), records.end(), [](const auto& one) { return one.row; }),

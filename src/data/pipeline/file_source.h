@@ -115,6 +115,7 @@ class FileSource : public Source {
   mutable std::mutex told_mutex_;
   mutable std::vector<BlockCache::Need> told_;  // what the cache was told last, by hash of the key
   mutable std::atomic<uint64_t> turn_ = 0;
+  mutable std::mutex apart_mutex_;  // held while it is decided what is read apart
   mutable SharedTasks apart_;
   mutable std::mutex hinted_mutex_;
   mutable std::unordered_set<int64_t> hinted_;  // blocks whose bytes were asked for, not loaded yet
