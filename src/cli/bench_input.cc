@@ -68,8 +68,8 @@ void run_bench_input(const BenchInput& bench) {
     const InputReport& report = stall.worst().steps.report;
     std::cout << fmt::format(
         "steps of {} ms with {} records: waited {:.2f} %, {} batches ahead, {:.1f} of {:.1f} MiB; {}\n", step,
-        stall.worst().steps.batch, 100 * stall.waited(), report.ahead, mib(report.peak_bytes), mib(report.budget),
-        stall.sentence(most.records_per_second));
+        stall.worst().steps.batch, 100 * stall.waited(), report.ahead, mib(report.peak_bytes),
+        mib(report.budget), stall.sentence(most.records_per_second));
   }
 }
 
