@@ -27,18 +27,18 @@ void ask_for(const std::byte* row, size_t bytes) {
 RowWriter::RowWriter(const RowLayout& layout, const CompactRows* compact, Batch& batch)
     : compact_(compact),
       batch_(batch),
-      row_bytes_(static_cast<size_t>(compact != nullptr ? compact->row_bytes() : layout.row_bytes())),
-      of_row_(layout.columns()) {
+      row_bytes_(static_cast<size_t>(compact != nullptr ? compact->row_bytes() : layout.row_bytes())) {
   for (size_t c = 0; c < layout.columns(); ++c)
     parts_.push_back({batch.mutable_data(c), static_cast<size_t>(layout.bytes(c)), layout.offset(c)});
 }
 
 void RowWriter::copy(std::span<const BlockCache::Wanted> rows) const {
   const size_t ahead = std::min(row_bytes_, kBytesAhead);
+  std::vector<std::byte*> of_row(compact_ != nullptr ? parts_.size() : 0);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (i + kRowsAhead < rows.size())
       if (const std::byte* next = rows[i + kRowsAhead].row) ask_for(next, ahead);
-    if (rows[i].row != nullptr) copy_row(rows[i].row, rows[i].place);
+    if (rows[i].row != nullptr) copy_row(rows[i].row, rows[i].place, of_row);
   }
 }
 
@@ -53,10 +53,10 @@ void RowWriter::copy(std::span<const PlacedRow> rows) const {
   }
 }
 
-void RowWriter::copy_row(const std::byte* from, uint32_t row) const {
+void RowWriter::copy_row(const std::byte* from, uint32_t row, std::vector<std::byte*>& of_row) const {
   if (compact_ != nullptr) {
-    for (size_t c = 0; c < parts_.size(); ++c) of_row_[c] = parts_[c].to + row * parts_[c].bytes;
-    compact_->expand(from, of_row_);
+    for (size_t c = 0; c < parts_.size(); ++c) of_row[c] = parts_[c].to + row * parts_[c].bytes;
+    compact_->expand(from, of_row);
     return;
   }
   for (const Part& part : parts_) {

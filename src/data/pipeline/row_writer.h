@@ -1,4 +1,4 @@
-// RowWriter: copies rows of blocks to their places in a batch.
+// RowWriter: copies rows of blocks to their places in a batch. Several threads may copy different ones.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -36,13 +36,13 @@ class RowWriter {
     size_t bytes;
     int64_t offset;  // in rows of blocks
   };
-  void copy_row(const std::byte* from, uint32_t row) const;
+  // `of_row`: where the columns of a row go, for compact ones.
+  void copy_row(const std::byte* from, uint32_t row, std::vector<std::byte*>& of_row) const;
 
   const CompactRows* compact_;
   const Batch& batch_;
   size_t row_bytes_;
   std::vector<Part> parts_;
-  mutable std::vector<std::byte*> of_row_;
 };
 
 }  // namespace lockstep
