@@ -74,6 +74,13 @@ constexpr int64_t kLoadingShare = 16;
 // Records that are looked for under one lock.
 constexpr size_t kFindAtOnce = 1024;
 
+// Ascending, each once.
+std::vector<uint32_t> distinct(std::vector<uint32_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
 }  // namespace
 
 FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transforms,
@@ -163,17 +170,21 @@ RowBlock FileSource::rows_of(int64_t epoch, int64_t first, int64_t count,
     shards_->load_compact(first, count, rows.get(), scratch, counters_);
     return {bytes, count, std::move(rows), only};
   }
-  if (encoding_ != nullptr) {
-    const auto held = only.empty() ? count : static_cast<int64_t>(only.size());
-    BigBytes rows = rows_memory_->take(static_cast<size_t>(held * layout_.row_bytes()));
-    if (shards_->load_rows(*encoding_, first, count, only, rows.data(), counters_))
-      return RowBlock::of_rows(layout_.row_bytes(), count, std::move(rows), only);
-  }
+  if (encoding_ != nullptr)
+    if (auto rows = encoded_rows(first, count, only)) return std::move(*rows);
   ColumnBlock& columns =
       transformed(*shards_, transforms_, {options_.seed, epoch, first}, count, scratch, counters_);
   if (options_.weights) add_weights(*options_.weights, *shards_, first, columns);
   const StageCounters::Timer timer(counters_, InputStage::kTransform);
   return {layout_, options_.columns, columns, only, rows_memory_.get()};
+}
+
+std::optional<RowBlock> FileSource::encoded_rows(int64_t first, int64_t count,
+                                                 std::span<const uint32_t> only) const {
+  const auto held = only.empty() ? count : static_cast<int64_t>(only.size());
+  BigBytes rows = rows_memory_->take(static_cast<size_t>(held * layout_.row_bytes()));
+  if (!shards_->load_rows(*encoding_, first, count, only, rows.data(), counters_)) return {};
+  return RowBlock::of_rows(layout_.row_bytes(), count, std::move(rows), only);
 }
 
 RowBlock FileSource::rows(int64_t first, int64_t count) const {
@@ -245,51 +256,69 @@ void FileSource::fill_in_epochs(std::span<const int64_t> records, std::span<cons
   counters_.count_used(static_cast<int64_t>(records.size()));
 }
 
-void FileSource::copy_apart(int64_t key, std::span<BlockCache::Wanted> rows,
-                            std::span<const uint32_t> in_block, const RowWriter& writer) const {
+void FileSource::copy_apart(std::span<BlockCache::Wanted> records, const RowWriter& writer) const {
+  const int64_t key = records.front().key;
   const int64_t first = key % blocks_ * block_;
-  if (encoding_ != nullptr) {
-    std::vector<uint32_t> only(in_block.begin(), in_block.end());
-    std::sort(only.begin(), only.end());
-    only.erase(std::unique(only.begin(), only.end()), only.end());
-    const auto held_rows = static_cast<int64_t>(only.size());
-    const Held held(*counters_.memory(), shards_->bytes_of(block_) + held_rows * record_bytes_);
-    const RowBlock some = rows_of(key / blocks_, first, std::min(block_, size() - first), only);
-    for (BlockCache::Wanted& one : rows) one.row = some.row(one.record);
-    writer.copy(rows);
+  if (encoding_ == nullptr) {
+    for (BlockCache::Wanted& one : records) {
+      const int64_t record = first + one.record;
+      const Held held(*counters_.memory(), shards_->bytes_of(record, 1) + record_bytes_);
+      const RowBlock alone = rows_of(key / blocks_, record, 1, {});
+      one.row = alone.row(0);
+      writer.copy({&one, 1});
+    }
     return;
   }
-  for (BlockCache::Wanted& one : rows) {
-    const int64_t record = first + one.record;
-    const Held held(*counters_.memory(), shards_->bytes_of(record, 1) + record_bytes_);
-    const RowBlock alone = rows_of(key / blocks_, record, 1, {});
-    one.row = alone.row(0);
-    writer.copy({&one, 1});
+  const auto from_first = [&](const BlockCache::Wanted& one) {
+    return static_cast<uint32_t>((one.key - key) * block_ + one.record);
+  };
+  std::vector<uint32_t> only(records.size());
+  std::transform(records.begin(), records.end(), only.begin(), from_first);
+  only = distinct(std::move(only));
+  const Held held(*counters_.memory(),
+                  shards_->bytes_of(block_) + static_cast<int64_t>(only.size()) * record_bytes_);
+  const int64_t count = std::min((records.back().key - key + 1) * block_, size() - first);
+  if (const auto some = encoded_rows(first, count, only)) {
+    for (BlockCache::Wanted& one : records) one.row = some->row(from_first(one));
+    writer.copy(records);
+    return;
   }
+  for_each_block(records,
+                 [&](int64_t block, std::span<BlockCache::Wanted> rows, std::span<const uint32_t> in_block) {
+                   const int64_t begin = block % blocks_ * block_;
+                   const RowBlock some = rows_of(block / blocks_, begin, std::min(block_, size() - begin),
+                                                 distinct({in_block.begin(), in_block.end()}));
+                   for (BlockCache::Wanted& one : rows) one.row = some.row(one.record);
+                   writer.copy(rows);
+                 });
 }
 
 std::span<BlockCache::Wanted> FileSource::read_apart(std::span<BlockCache::Wanted> records,
                                                      const RowWriter& writer) const {
-  struct Apart {
-    int64_t key;
-    std::span<BlockCache::Wanted> rows;
-    std::vector<uint32_t> in_block;
-  };
-  std::vector<Apart> blocks;
+  std::vector<std::span<BlockCache::Wanted>> tasks;
   std::unique_lock deciding(apart_mutex_);
   for_each_block(records,
                  [&](int64_t key, std::span<BlockCache::Wanted> rows, std::span<const uint32_t> in_block) {
-                   if (cache_->read_apart(key, in_block, [&] { return is_little(key, in_block); }))
-                     blocks.push_back({key, rows, {in_block.begin(), in_block.end()}});
+                   if (!cache_->read_apart(key, in_block, [&] { return is_little(key, in_block); })) return;
+                   if (!tasks.empty() && share_unpacking(tasks.back(), rows))
+                     tasks.back() = {tasks.back().data(), tasks.back().size() + rows.size()};
+                   else
+                     tasks.push_back(rows);
                  });
   deciding.unlock();
   // Somebody waits for the batch that was begun first, which also had the first choice.
   apart_.help();
-  if (blocks.empty()) return records;
-  apart_.run(blocks.size(),
-             [&](size_t i) { copy_apart(blocks[i].key, blocks[i].rows, blocks[i].in_block, writer); });
+  if (tasks.empty()) return records;
+  apart_.run(tasks.size(), [&](size_t i) { copy_apart(tasks[i], writer); });
   return {std::partition(records.begin(), records.end(), [](const auto& one) { return one.row; }),
           records.end()};
+}
+
+bool FileSource::share_unpacking(std::span<const BlockCache::Wanted> some,
+                                 std::span<const BlockCache::Wanted> next) const {
+  const int64_t a = some.front().key, b = next.front().key;
+  return encoding_ != nullptr && some.data() + some.size() == next.data() && a / blocks_ == b / blocks_ &&
+         shards_->in_one_granule(a % blocks_ * block_, b % blocks_ * block_);
 }
 
 int64_t FileSource::load_missing(std::span<BlockCache::Wanted> records, const RowWriter& writer) const {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -77,9 +78,12 @@ class FileSource : public Source {
   template <typename Visit>
   void for_each_block(std::span<BlockCache::Wanted> records, const Visit& visit,
                       bool backwards = false) const;
-  // Copies records of a block without loading it.
-  void copy_apart(int64_t key, std::span<BlockCache::Wanted> rows, std::span<const uint32_t> in_block,
-                  const RowWriter& writer) const;
+  // Copies records of a block, or of several that share what is unpacked for them, without loading these.
+  void copy_apart(std::span<BlockCache::Wanted> records, const RowWriter& writer) const;
+  // Whether records of one block and those of a later one, which follow them in a list, need the same pages
+  // and dictionaries.
+  bool share_unpacking(std::span<const BlockCache::Wanted> some,
+                       std::span<const BlockCache::Wanted> next) const;
   // Copies records of blocks that should not be loaded for them, together with other threads that do the
   // same; gives the other records.
   std::span<BlockCache::Wanted> read_apart(std::span<BlockCache::Wanted> records,
@@ -91,6 +95,8 @@ class FileSource : public Source {
   int64_t bytes_while_loading(int64_t records, size_t most_fields) const;
   std::unique_ptr<RowBlock> load(int64_t key, std::span<const uint32_t> only) const;
   RowBlock rows_of(int64_t epoch, int64_t first, int64_t count, std::span<const uint32_t> only) const;
+  // Nothing where values have to be looked at one by one.
+  std::optional<RowBlock> encoded_rows(int64_t first, int64_t count, std::span<const uint32_t> only) const;
   // Tells the cache of blocks that it was not told of lately.
   void tell_blocks(std::span<const BlockCache::Wanted> records, std::span<const int64_t> epochs) const;
   // Whether reading these records of a block by themselves takes a small part of what the block takes.

@@ -261,18 +261,21 @@ bool ShardSet::load_rows(const RowEncoding& encoding, int64_t first, int64_t cou
   for (const Range& range : ranges_of(first, count, &marks))
     for_each_shard(range, [&](size_t shard, int64_t from, int64_t records) {
       named.clear();
-      bool each = true;
       const bool some = !marks.empty() || !only.empty();
-      for (int64_t r = 0; some && r < records; ++r) {
-        const bool used = marks.empty() || marks[mark++] != 0;
-        const bool wanted = used && (only.empty() || (next < only.size() && only[next] == record));
-        if (used) ++record;
+      const auto want = [&](int64_t r) { named.push_back(static_cast<uint32_t>(r)); };
+      if (marks.empty()) {
+        for (; next < only.size() && only[next] < record + records; ++next) want(only[next] - record);
+        record += records;
+      }
+      for (int64_t r = 0; !marks.empty() && r < records; ++r) {
+        if (marks[mark++] == 0) continue;
+        const bool wanted = only.empty() || (next < only.size() && only[next] == record);
         if (wanted && !only.empty()) ++next;
-        if (wanted) named.push_back(static_cast<uint32_t>(r));
-        each = each && wanted;
+        if (wanted) want(r);
+        ++record;
       }
       if (some && named.empty()) return;
-      if (each) named.clear();
+      if (static_cast<int64_t>(named.size()) == records) named.clear();
       load_part(shard, from, records);
     });
   counters.add(InputStage::kFetch, fetching);
@@ -301,6 +304,12 @@ int64_t ShardSet::bytes_of(int64_t first, int64_t count) const {
       for (const GranuleSpan& span : decoder(shard).spans(from, records)) bytes += span.bytes;
     });
   return bytes;
+}
+
+bool ShardSet::in_one_granule(int64_t a, int64_t b) const {
+  const Manifest::Place of_a = manifest().locate(original(a)), of_b = manifest().locate(original(b));
+  return of_a.shard == of_b.shard &&
+         index(of_a.shard).granule_of(of_a.record) == index(of_b.shard).granule_of(of_b.record);
 }
 
 void ShardSet::expect(int64_t first, int64_t count) const {

@@ -66,6 +66,7 @@ class ShardSet {
 
   // What loading these records fetches.
   int64_t bytes_of(int64_t first, int64_t count) const;
+  bool in_one_granule(int64_t a, int64_t b) const;
 
   const Format& format() const { return *opened_->format; }
   const Manifest& manifest() const { return *opened_->manifest; }  // of all records

@@ -100,32 +100,32 @@ bool read_few_rows(const PageColumn& column, const PageSpan& span, int64_t in_pa
 std::shared_ptr<const StoredDictionary> find_stored_dictionary(const PageColumn& column,
                                                                const PageSpan& span) {
   const auto page = MappedPage::of(column.file, span);
-  if (!page || !keeps_stored(column.leaf)) return nullptr;
-  // Entries are wanted from all over it: where it is not in memory, it should come at once.
-  column.file.expect(span.offset, span.bytes);
   Head copied;
-  const auto head = copy_head(*page, copied);
+  const auto head = page ? copy_head(*page, copied) : std::nullopt;
   if (!head) return nullptr;
   const PageHeader header = parse_page_header(*head);
   check_header(header, page->size() - header.header_bytes, column.limits);
-  if (header.kind != PageKind::kDictionary || header.crc) return nullptr;
+  if (header.kind != PageKind::kDictionary) return nullptr;
   auto found = std::make_shared<StoredDictionary>();
   found->span = span;
-  found->begin = header.header_bytes;
   found->size = static_cast<size_t>(header.values);
+  if (!keeps_stored(column.leaf) || header.crc) return found;
+  found->begin = header.header_bytes;
   found->width = width_of(column.leaf);
   const auto unpacked = static_cast<size_t>(header.uncompressed);
-  if (unpacked / found->width < found->size) return nullptr;
-  if (column.compression == Codec::kNone) {
-    if (unpacked != page->size() - found->begin) return nullptr;
+  if (unpacked / found->width < found->size) return found;
+  // Entries are wanted from all over it: where it is not in memory, it should come at once.
+  column.file.expect(span.offset, span.bytes);
+  if (column.compression == Codec::kNone && unpacked == page->size() - found->begin) {
     found->extents.set_whole(unpacked);
-    return found;
+    found->singly = true;
+  } else if (column.compression == Codec::kSnappy) {
+    bool few = false;
+    found->singly = page->read([&](std::string_view all) {
+      few = found->extents.find(all.substr(found->begin), unpacked);
+    }) && few;
   }
-  if (column.compression != Codec::kSnappy) return nullptr;
-  bool few = false;
-  const bool read = page->read(
-      [&](std::string_view all) { few = found->extents.find(all.substr(found->begin), unpacked); });
-  return read && few ? found : nullptr;
+  return found;
 }
 
 bool read_entries(const ByteSource& file, const StoredDictionary& dictionary, std::span<const uint32_t> picks,

@@ -37,16 +37,17 @@ struct FewRows {
 bool read_few_rows(const PageColumn& column, const PageSpan& span, int64_t in_page,
                    std::span<const uint32_t> rows, FewRows& out);
 
-// Where the entries of a dictionary lie.
+// A dictionary as it lies in the file.
 struct StoredDictionary {
   PageSpan span;
-  size_t begin = 0;  // of the stream that the extents are of, in the page
-  size_t size = 0;   // entries
+  size_t size = 0;      // entries
+  bool singly = false;  // whether single ones can be read; where these lie:
+  size_t begin = 0;     // of the stream that the extents are of, in the page
   size_t width = 0;
   SnappyExtents extents;
 };
 
-// Null where single entries cannot be read. Throws Damaged.
+// Null where the file is not mapped. Throws Damaged.
 std::shared_ptr<const StoredDictionary> find_stored_dictionary(const PageColumn& column,
                                                                const PageSpan& span);
 // As they are stored, one after another; all are below the dictionary's size. False: they cannot be read.

@@ -76,7 +76,7 @@ struct Piece {
   // What is kept instead, where rows are encoded.
   std::shared_ptr<const EncodedDictionary> encoded;
   std::optional<PageForm> form;
-  std::shared_ptr<const StoredDictionary> entries;
+  std::shared_ptr<const StoredDictionary> stored_dictionary;
 
   int64_t bytes() const;
 };

@@ -23,7 +23,7 @@ constexpr size_t kStretch = 32768;
 // Of a page, one row in so many is few.
 constexpr size_t kFew = 16;
 constexpr int64_t kDictionary = -1;
-constexpr int64_t kEntries = -2;  // how the dictionary lies in the file
+constexpr int64_t kStored = -2;  // how the dictionary lies in the file
 
 int64_t form_of(int64_t page) { return -3 - page; }
 
@@ -206,12 +206,7 @@ class RowDecoder::Stretch {
       copy_picks(*picks, page.form != nullptr ? page.values : page.piece->packed, rows, 0, rows.count,
                  few.picks.data());
     }
-    if (const auto entries = entries_of(column)) {
-      check_picks(few.picks.data(), rows.count, entries->size);
-      mapped_ = span.offset;
-      if (read_entries(decoder_.bytes_, *entries, few.picks, few.numbers))
-        return take_numbers(column, few.numbers, outs, rows.count);
-    }
+    if (read_few_entries(column, few)) return take_numbers(column, few.numbers, outs, rows.count);
     const auto dictionary = dictionary_of(column);
     if (dictionary->refused) return false;
     check_picks(few.picks.data(), rows.count, dictionary->size);
@@ -220,19 +215,43 @@ class RowDecoder::Stretch {
     return true;
   }
 
-  // Where the dictionary's entries lie, as long as it was not unpacked; null: it has to be.
-  std::shared_ptr<const StoredDictionary> entries_of(const Column& column) const {
+  // The entries that `few` picks, as long as the dictionary is not kept: from where they lie, or unpacked for
+  // these rows alone. False: it has to be kept.
+  bool read_few_entries(const Column& column, FewRows& few) {
+    bool is_first = false;
+    const auto stored = stored_dictionary(column, &is_first);
+    if (stored && stored->singly) {
+      check_picks(few.picks.data(), few.picks.size(), stored->size);
+      mapped_ = chunk_of(column).dictionary.offset;
+      if (read_entries(decoder_.bytes_, *stored, few.picks, few.numbers)) return true;
+    }
+    // Somebody waits for the first rows: encoding all entries is left to those who come after.
+    if (is_first && keeps_stored(layout_.metadata.leaves[column.leaf])) unpack_dictionary(column);
+    if (unpacked_ == nullptr || unpacked_leaf_ != column.leaf || unpacked_->stored == nullptr) return false;
+    check_picks(few.picks.data(), few.picks.size(), unpacked_->size);
+    const size_t width = width_of(column);
+    few.numbers.resize(few.picks.size() * width);
+    for (size_t i = 0; i < few.picks.size(); ++i)
+      std::memcpy(few.numbers.data() + i * width, unpacked_->stored + few.picks[i] * width, width);
+    return true;
+  }
+
+  // What is known of a dictionary that is not kept; null: nothing, or it is kept. `is_first`: nobody asked
+  // before.
+  std::shared_ptr<const StoredDictionary> stored_dictionary(const Column& column,
+                                                            bool* is_first = nullptr) const {
     const PageSpan span = chunk_of(column).dictionary;
-    std::array<PieceUse, 2> uses{PieceUse{key_of(column, kDictionary)}, PieceUse{key_of(column, kEntries)}};
+    std::array<PieceUse, 2> uses{PieceUse{key_of(column, kDictionary)}, PieceUse{key_of(column, kStored)}};
     decoder_.cache_.find(uses);
     if (uses[0].piece || span.bytes == 0) return nullptr;
-    if (uses[1].piece) return uses[1].piece->entries;
+    if (uses[1].piece) return uses[1].piece->stored_dictionary;
     const auto find = [&] {
+      if (is_first != nullptr) *is_first = true;
       Piece piece;
-      piece.entries = find_stored_dictionary(page_column(column), span);
+      piece.stored_dictionary = find_stored_dictionary(page_column(column), span);
       return piece;
     };
-    return decoder_.cache_.get(uses[1].key, find)->entries;
+    return decoder_.cache_.get(uses[1].key, find)->stored_dictionary;
   }
 
   bool take_numbers(const Column& column, const std::vector<char>& numbers,
@@ -264,7 +283,7 @@ class RowDecoder::Stretch {
     return {std::move(known), form, values - extent.begin};
   }
 
-  Page open(const Column& column, int64_t number, const PageRows& rows) const {
+  Page open(const Column& column, int64_t number, const PageRows& rows) {
     std::array<PieceUse, 2> uses{PieceUse{key_of(column, form_of(number))},
                                  PieceUse{key_of(column, number), static_cast<int64_t>(rows.count)}};
     decoder_.cache_.find(uses);
@@ -297,35 +316,37 @@ class RowDecoder::Stretch {
   }
 
   // A page that has no form. Of the dictionary it needs to know only how long that is.
-  Piece decode(const Column& column, int64_t number, std::string_view stored) const {
+  Piece decode(const Column& column, int64_t number, std::string_view stored) {
     std::shared_ptr<Dictionary> length;
     if (chunk_of(column).dictionary.bytes > 0) {
       length = std::make_shared<Dictionary>();
-      const auto entries = entries_of(column);
-      length->size = entries ? entries->size : dictionary_of(column)->size;
+      const auto stored_one = stored_dictionary(column);
+      length->size = stored_one ? stored_one->size : dictionary_of(column)->size;
     }
     return decode_piece(decoder_.bytes_, layout_, group_, column.leaf, number, {stored}, std::move(length));
   }
 
-  std::shared_ptr<const EncodedDictionary> dictionary_of(const Column& column) const {
-    const PageSpan span = chunk_of(column).dictionary;
-    if (span.bytes == 0) throw Damaged("it refers to a dictionary, and there is none");
+  std::shared_ptr<const EncodedDictionary> dictionary_of(const Column& column) {
+    if (chunk_of(column).dictionary.bytes == 0) throw Damaged("it refers to a dictionary, and there is none");
     const auto make = [&] {
-      const std::string_view stored =
-          read_into(scratch().dictionary, fetch_, span.offset, static_cast<size_t>(span.bytes));
       Piece piece;
       piece.encoded = std::make_shared<const EncodedDictionary>(
-          encode(*unpacked(column, stored), layout_.metadata.leaves[column.leaf].field(), column.places,
+          encode(*unpack_dictionary(column), layout_.metadata.leaves[column.leaf].field(), column.places,
                  encoding_, *decoder_.cache_.memory()));
       return piece;
     };
     return decoder_.cache_.get(key_of(column, kDictionary), make)->encoded;
   }
 
-  std::shared_ptr<const Dictionary> unpacked(const Column& column, std::string_view stored) const {
+  const std::shared_ptr<const Dictionary>& unpack_dictionary(const Column& column) {
+    const PageSpan span = chunk_of(column).dictionary;
+    const std::string_view stored =
+        read_into(scratch().dictionary, fetch_, span.offset, static_cast<size_t>(span.bytes));
     try {
       const PageColumn all = page_column(column);
-      return decode_dictionary(stored, all.leaf, all.compression, all.limits, scratch().unpacked);
+      unpacked_ = decode_dictionary(stored, all.leaf, all.compression, all.limits, scratch().unpacked);
+      unpacked_leaf_ = column.leaf;
+      return unpacked_;
     } catch (const Damaged& damage) {
       raise_damage(decoder_.bytes_, layout_, group_, column.leaf, kDictionary, damage);
     }
@@ -358,7 +379,7 @@ class RowDecoder::Stretch {
   }
 
   bool take_piece(const Column& column, const Page& page, const PageRows& rows,
-                  const std::vector<uint32_t*>& outs) const {
+                  const std::vector<uint32_t*>& outs) {
     const Piece& piece = *page.piece;
     for (const int64_t bad : piece.bad_rows)
       if (bad >= static_cast<int64_t>(rows.row(0)) && bad <= static_cast<int64_t>(rows.row(rows.count - 1)))
@@ -466,6 +487,8 @@ class RowDecoder::Stretch {
   size_t group_;
   std::optional<int64_t> mapped_;
   bool maps_pages_ = false;
+  std::shared_ptr<const Dictionary> unpacked_;  // the last one; its values may lie in the thread's scratch
+  size_t unpacked_leaf_ = 0;
 };
 
 std::vector<RowDecoder::Column> RowDecoder::columns_of(const RowEncoding& encoding) const {
