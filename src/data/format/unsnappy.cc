@@ -1,5 +1,6 @@
 #include "data/format/unsnappy.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -13,6 +14,12 @@ constexpr size_t kLongestCopy = 64;
 constexpr size_t kWordLiteral = 4;               // with what follows it
 constexpr size_t kInlineLiteral = 60;            // longer ones have their length in 1 to 4 bytes
 constexpr size_t kSlack = kLongestCopy + kStep;  // what may be written behind the end of a copy
+
+// Numbers of 64 bits that are small: a literal of 1 to 3 bytes, and a copy of the others from one before.
+// They are looked for again after so many bytes of something else, sooner where there were many.
+constexpr size_t kNumber = 8;
+constexpr size_t kManyNumbers = 4;
+constexpr size_t kLookSoon = 16, kLookLater = 4096;
 
 // A copy: its length, and the part of how far back it is that its first byte holds.
 struct CopyTag {
@@ -32,6 +39,27 @@ constexpr std::array<CopyTag, 256> kCopies = [] {
   return tags;
 }();
 constexpr std::array<uint32_t, 3> kMasks{0, 0xff, 0xffff};
+
+// The same for a copy behind a short literal, in one word; too long where it is none of these.
+struct PairTag {
+  uint16_t length;
+  uint16_t back;
+  uint32_t mask;  // of the bytes that follow
+};
+
+constexpr std::array<PairTag, 256> kPairs = [] {
+  std::array<PairTag, 256> tags{};
+  for (unsigned tag = 0; tag < 256; ++tag) {
+    const CopyTag copy = kCopies[tag];
+    const bool is_near = (tag & 3) == 1 || (tag & 3) == 2;
+    if (is_near)
+      tags[tag] = {copy.length, copy.back, kMasks[copy.more]};
+    else
+      tags[tag] = {kNumber + 1, 0, 0};
+  }
+  return tags;
+}();
+constexpr std::array<uint64_t, 3> kLiteral{0xff, 0xffff, 0xffffff};
 
 uint64_t load64(const char* from) {
   uint64_t value = 0;
@@ -66,9 +94,15 @@ class Unpacking {
 
   bool run() {
     if (!take_size()) return false;
-    while (take_fast() && in_ < in_end_)
-      if (!take_one()) return false;
-    return !failed_ && in_ == in_end_ && out_ == out_end_;
+    while (in_ < in_end_) {
+      const bool many = take_numbers() >= kManyNumbers;
+      const char* const pause =
+          out_ + std::min(many ? kLookSoon : kLookLater, static_cast<size_t>(out_end_ - out_));
+      if (!take_fast(pause)) return false;
+      const bool paused = out_ >= pause && is_far(in_, out_);
+      if (!paused && in_ < in_end_ && !take_one()) return false;
+    }
+    return out_ == out_end_;
   }
 
  private:
@@ -82,14 +116,21 @@ class Unpacking {
     return false;
   }
 
+  // Whether any tag but a long literal can be taken without looking at the ends.
+  bool is_far(const char* in, const char* out) const {
+    return static_cast<size_t>(in_end_ - in) >= kTag + kStep && static_cast<size_t>(out_end_ - out) >= kSlack;
+  }
+
   // As long as nothing near either end has to be looked at, and literals are short. False: something is
   // wrong. A few bytes and a copy of what stood elsewhere, again and again, are what numbers become: both are
   // taken from one word.
-  bool take_fast() {
+  bool take_fast(const char* pause) {
     const char* in = in_;
     char* out = out_;
-    while (static_cast<size_t>(in_end_ - in) >= kTag + kStep &&
-           static_cast<size_t>(out_end_ - out) >= kSlack) {
+    if (!is_far(in, out)) return true;
+    const char* const in_last = in_end_ - (kTag + kStep);
+    const char* const out_last = std::min<const char*>(pause, out_end_ - kSlack);
+    while (in <= in_last && out <= out_last) {
       uint64_t word = load64(in);
       if ((word & 3) == 0) {
         const size_t length = (word >> 2 & 63) + 1;
@@ -119,10 +160,7 @@ class Unpacking {
       if ((tag & 3) == 3) break;
       const CopyTag copy = kCopies[tag];
       const size_t back = copy.back + (word >> 8 & kMasks[copy.more]);
-      if (back - 1 >= static_cast<size_t>(out - begin_)) {
-        failed_ = true;
-        return false;
-      }
+      if (back - 1 >= static_cast<size_t>(out - begin_)) return false;
       in += 1 + (tag & 3);
       if (back >= kStep) {
         copy_step(out - back, out);
@@ -135,6 +173,37 @@ class Unpacking {
     in_ = in;
     out_ = out;
     return true;
+  }
+
+  // As many numbers as follow here. Where the next pair begins is what everything waits for. Its word is
+  // therefore loaded from where it lies if the copy takes two bytes, before it is known whether it takes
+  // three, and moved by one if so; that leaves seven bytes of it, which is what the longest pair takes. The
+  // number is put together before it is stored: what is stored in parts cannot be loaded again at once.
+  size_t take_numbers() {
+    const char* in = in_;
+    char* out = out_;
+    if (!is_far(in, out) || static_cast<size_t>(out - begin_) < kNumber) return 0;
+    for (uint64_t pair = load64(in); (pair & 0xf3) == 0 && is_far(in, out);) {
+      const size_t literal = pair >> 2 & 3;  // less 1
+      const uint64_t behind = pair >> (literal * 8 + 16);
+      const PairTag copy = kPairs[behind & 0xff];
+      const size_t back = copy.back + (behind >> 8 & copy.mask);
+      const uint64_t next = load64(in + 4 + literal);
+      if (literal == 3 || literal + 1 + copy.length != kNumber ||
+          back - kNumber > static_cast<size_t>(out - begin_) - kNumber)
+        break;
+      const uint64_t before = load64(out - back);
+      const uint64_t number = before ^ ((before ^ pair >> 8) & kLiteral[literal]);
+      std::memcpy(out, &number, sizeof number);
+      const size_t more = behind & 3;
+      pair = next >> (more * 8 - 8);
+      out += kNumber;
+      in += 3 + literal + more;
+    }
+    const auto bytes = static_cast<size_t>(out - out_);
+    in_ = in;
+    out_ = out;
+    return bytes / kNumber;
   }
 
   bool take_one() {
@@ -173,7 +242,6 @@ class Unpacking {
   char* begin_;
   char* out_;
   char* out_end_;
-  bool failed_ = false;
 };
 
 }  // namespace

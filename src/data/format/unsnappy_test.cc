@@ -30,6 +30,9 @@ std::vector<std::string> texts() {
   std::vector<std::string> all{"", "x", std::string(100'000, 'a'), numbers(20'000, UINT64_MAX, 1)};
   for (const uint64_t below : {2u, 100u, 30'000u, 1'000'000u, 100'000'000u})
     all.push_back(numbers(20'000, below, below));
+  std::string some;  // small numbers, in places a byte or more off those of 64 bits
+  for (int i = 0; i < 200; ++i) some += numbers(static_cast<size_t>(i), 40'000, 3) + std::string(i % 3, 'c');
+  all.push_back(some);
   std::string mixed = numbers(9000, UINT64_MAX, 2);
   mixed.insert(30'000, mixed.substr(10'000, 40));
   mixed.insert(70'000, std::string(90, 'b'));
@@ -51,6 +54,14 @@ TEST(Unsnappy, GivesWhatWasCompressed) {
     std::string out(text.size(), '?');
     EXPECT_TRUE(unsnappy(packed(text), out));
     EXPECT_EQ(out, text);
+  }
+}
+
+TEST(Unsnappy, RefusesWhatGoesOnBehindTheEnd) {
+  for (const std::string& text : texts()) {
+    std::string out(text.size(), '?');
+    for (const char* more : {"x", "\x04yz", "\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01"})
+      EXPECT_FALSE(unsnappy(packed(text) + more, out));
   }
 }
 
