@@ -20,6 +20,8 @@ constexpr size_t kAtOnce = 1024;
 // Rows that are decoded column by column before they are put together: the more, the more of them find the
 // dictionary of a column in the processor's cache, into which the first ones brought it.
 constexpr size_t kStretch = 32768;
+// A dictionary of so many entries stays in the nearest cache while it is used.
+constexpr size_t kNearEntries = 16384;
 // Of a page, one row in so many is few.
 constexpr size_t kFew = 16;
 constexpr int64_t kDictionary = -1;
@@ -411,13 +413,14 @@ class RowDecoder::Stretch {
                           const std::vector<uint32_t*>& outs, const Copy& copy) {
     auto* now = &scratch().picks[0];
     auto* next = &scratch().picks[1];
+    const bool ask = dictionary.size > kNearEntries;
     size_t here = std::min(kAtOnce, count);
     copy(0, here, now->data());
     for (size_t done = 0; done < count;) {
       const size_t after = std::min(kAtOnce, count - done - here);
       if (after > 0) copy(done + here, after, next->data());
       for (size_t p = 0; p < outs.size(); ++p)
-        pick_entries(dictionary.places[p].entries, {now->data(), here}, {next->data(), after},
+        pick_entries(dictionary.places[p].entries, {now->data(), here}, {next->data(), ask ? after : 0},
                      outs[p] + done);
       std::swap(now, next);
       done += here;
