@@ -18,6 +18,10 @@ constexpr int64_t kThrashing = 64;
 // What an expected record takes beside its row and its place in the plan.
 constexpr int64_t kExpectedBytes = 16;
 constexpr int64_t kShares = 64;
+// Where memory is short, each block is loaded about once while as many records are used as are known. Twice
+// as many loads as that makes, in such a part of it, come together.
+constexpr int64_t kParts = 8;
+constexpr int64_t kTogether = 2;
 // Blocks that an order has open: 16 lanes of 64.
 constexpr size_t kMostApart = 1024;
 // A block counts as used lately until so many records were used for each block there is.
@@ -120,6 +124,7 @@ BlockCache::Entry& BlockCache::begin_load(int64_t key) {
   if (const auto apart = apart_.find(key); apart != apart_.end())
     entry.due -= static_cast<int32_t>(std::exchange(apart->second.records, 0));
   most_loads_ = std::max(most_loads_, ++loads_);
+  if (sparse_) note_load();
   bytes_ += options_.loading;
   return entry;
 }
@@ -374,8 +379,23 @@ void BlockCache::note_loaded_again(int64_t key) {
   forget_needs();
 }
 
-// Blocks that are first loaded together take different shares of what is expected of them, so that they do
-// not all come to be loaded again together.
+void BlockCache::note_load() {
+  const int64_t part = horizon() / kParts, since = uses_ - lately_since_;
+  if (since >= part) {
+    loaded_before_ = since < 2 * part ? loaded_lately_ : 0;
+    loaded_lately_ = 0;
+    lately_since_ = uses_;
+  }
+  ++loaded_lately_;
+}
+
+bool BlockCache::load_together() const {
+  return std::max(loaded_lately_, loaded_before_) * kParts > kTogether * std::ssize(entries_);
+}
+
+// Blocks that are loaded together take different shares of what is expected of them, so that they do not all
+// come to be loaded again together, for which steps would wait each time: the first time any share, later at
+// least half, since each load more than is needed costs as much as one that is.
 std::vector<uint32_t> BlockCache::wanted(int64_t key, std::span<const uint32_t> records,
                                          bool reloaded) const {
   if (!sparse_) return {};
@@ -383,7 +403,8 @@ std::vector<uint32_t> BlockCache::wanted(int64_t key, std::span<const uint32_t> 
   if (const auto expected = expected_.find(key); expected != expected_.end()) {
     const auto size = static_cast<int64_t>(expected->second.size());
     const auto share = static_cast<int64_t>(mix64(static_cast<uint64_t>(key)) % kShares) + 1;
-    const int64_t kept = reloaded ? size : size * share / kShares;
+    const int64_t later = load_together() ? (kShares + share) / 2 : kShares;
+    const int64_t kept = size * (reloaded ? later : share) / kShares;
     all.insert(all.end(), expected->second.begin(), expected->second.begin() + kept);
   }
   std::sort(all.begin(), all.end());
@@ -417,6 +438,8 @@ void BlockCache::expect_nothing() {
   expected_records_ = 0;
   apart_.clear();
   begins_ = true;
+  loaded_lately_ = loaded_before_ = 0;
+  lately_since_ = uses_;
   forget_needs();
   while (!ahead_.empty()) drop(ahead_.begin()->second);
 }

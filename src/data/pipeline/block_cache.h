@@ -198,6 +198,8 @@ class BlockCache {
   std::unique_ptr<const RowBlock> drop(int64_t key);
   // The records to load a block with.
   std::vector<uint32_t> wanted(int64_t key, std::span<const uint32_t> records, bool reloaded) const;
+  void note_load();
+  bool load_together() const;
   void note_loaded_again(int64_t key);
   // Less what they would give back.
   int64_t used_by_others() const { return std::min(options_.memory->used() - bytes_, options_.others); }
@@ -231,7 +233,9 @@ class BlockCache {
   int64_t bytes_ = 0;                         // of loaded blocks, and of those on their way
   int64_t loads_ = 0;                         // on their way
   int64_t most_loads_ = 0;                    // that ever were
-  int64_t want_room_ = 0;                     // threads
+  // Loads since then, and in as long a time before.
+  int64_t loaded_lately_ = 0, loaded_before_ = 0, lately_since_ = 0;
+  int64_t want_room_ = 0;  // threads
 };
 
 }  // namespace lockstep

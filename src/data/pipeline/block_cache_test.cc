@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "data/pipeline/test_row_blocks.h"
 
@@ -105,6 +107,30 @@ TEST(BlockCache, KeepsOnlyWhatIsExpectedWhereBlocksDoNotFit) {
   // At least every block once for each time that memory is filled with what it holds.
   EXPECT_GT(reader.loads, 2 * kBlocks);
   EXPECT_LT(reader.loads, 6 * kBlocks);
+}
+
+// Where reading begins, little is expected yet: all blocks are loaded for that, and soon again for all that
+// is.
+TEST(BlockCache, BlocksThatWereLoadedTogetherComeToBeLoadedOneAfterAnother) {
+  constexpr int64_t kAll = kBlocks * kRecords, kEpochs = 3, kParts = 8;
+  Reader reader(kBlocks * kBlockBytes / 4);
+  reader.read_epoch();
+  const int64_t ahead = reader.cache.looks_ahead();
+  reader.cache.expect_nothing();
+  std::vector<int64_t> loads(static_cast<size_t>(kEpochs * kAll / (ahead / kParts) + 1));
+  int64_t told = 0;
+  for (int64_t use = 0; use < kEpochs * kAll; ++use) {
+    for (; told < std::min({kEpochs * kAll, use + ahead, 2 * use + kBlocks}); ++told) {
+      const auto record = static_cast<uint32_t>(told / kBlocks % kRecords);
+      reader.cache.expect(told % kBlocks, {&record, 1});
+    }
+    const int64_t before = reader.loads;
+    reader.read(use % kBlocks, static_cast<uint32_t>(use / kBlocks % kRecords));
+    loads[static_cast<size_t>(use / (ahead / kParts))] += reader.loads - before;
+  }
+  const auto late = loads.end() - 2 * kParts;
+  EXPECT_LT(*std::max_element(late, loads.end()), kBlocks / 3);
+  EXPECT_LT(std::accumulate(late, loads.end(), int64_t{0}), 3 * kBlocks);
 }
 
 TEST(BlockCache, StaysUnderTheLimitAlsoWhereOthersTakeFromIt) {
