@@ -12,9 +12,10 @@
 namespace lockstep {
 namespace {
 
-// So many loads for at least the third time are no accident: an epoch that was resumed in its middle leaves
-// blocks behind that are not used up, and each of them comes back once.
-constexpr int64_t kThrashing = 64;
+// Memory is short where half of so many loads are for at least the third time. A few of them now and then are
+// an accident: an epoch that was resumed in its middle leaves blocks behind that are not used up, and each of
+// them comes back; so do some where memory just holds what is mixed.
+constexpr int64_t kThrashing = 128;
 // What an expected record takes beside its row and its place in the plan.
 constexpr int64_t kExpectedBytes = 16;
 constexpr int64_t kShares = 64;
@@ -125,6 +126,7 @@ BlockCache::Entry& BlockCache::begin_load(int64_t key) {
     entry.due -= static_cast<int32_t>(std::exchange(apart->second.records, 0));
   most_loads_ = std::max(most_loads_, ++loads_);
   if (sparse_) note_load();
+  if (++loads_of_these_ == kThrashing) loads_of_these_ = again_ = 0;
   bytes_ += options_.loading;
   return entry;
 }
@@ -373,7 +375,7 @@ void BlockCache::take(int64_t bytes) {
 void BlockCache::note_loaded_again(int64_t key) {
   if (sparse_) return;
   const auto found = dropped_early_.find(key);
-  if (found == dropped_early_.end() || found->second < 2 || ++again_ < kThrashing) return;
+  if (found == dropped_early_.end() || found->second < 2 || 2 * ++again_ < kThrashing) return;
   sparse_ = true;
   dropped_early_.clear();
   forget_needs();

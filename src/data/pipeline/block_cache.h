@@ -229,7 +229,7 @@ class BlockCache {
   };
   std::unordered_map<int64_t, Apart> apart_;  // by key, of blocks that were read apart
   std::atomic<bool> begins_ = true;           // a few more blocks may come to be in apart_
-  int64_t again_ = 0;                         // blocks that were loaded for at least the third time
+  int64_t loads_of_these_ = 0, again_ = 0;    // of some loads, so far; those for at least the third time
   int64_t bytes_ = 0;                         // of loaded blocks, and of those on their way
   int64_t loads_ = 0;                         // on their way
   int64_t most_loads_ = 0;                    // that ever were

@@ -133,6 +133,33 @@ TEST(BlockCache, BlocksThatWereLoadedTogetherComeToBeLoadedOneAfterAnother) {
   EXPECT_LT(std::accumulate(late, loads.end(), int64_t{0}), 3 * kBlocks);
 }
 
+// Others need memory now and then, for which some blocks go and come back: that is no reason to keep less of
+// all.
+TEST(BlockCache, SomeThatAreLoadedAgainNowAndThenAreNoShortage) {
+  const int64_t taken = 7 * kBlockBytes;
+  const auto memory = std::make_shared<ByteBudget>((kBlocks + 1) * kBlockBytes + 4 * kLoading);
+  BlockCache cache({.memory = memory, .loading = kLoading, .row_bytes = 256});
+  int64_t loads = 0, others = kBlocks;
+  const auto read = [&](int64_t key, uint32_t record) {
+    cache.get(key, {&record, 1}, [&](std::span<const uint32_t> only) {
+      ++loads;
+      return test_row_block(key, only);
+    });
+  };
+  constexpr int64_t kEpochs = 40;
+  for (int64_t epoch = 0; epoch < kEpochs; ++epoch)
+    for (uint32_t r = 0; r < kRecords; ++r) {
+      for (int64_t b = 0; b < kBlocks; ++b) read(b, r);
+      if (r % 4 != 0) continue;
+      memory->count(taken);
+      read(others++, 0);
+      memory->count(-taken);
+    }
+  EXPECT_GT(loads, kEpochs * (kBlocks + 8));
+  EXPECT_LT(loads, kEpochs * kBlocks * 5);
+  EXPECT_EQ(cache.looks_ahead(), 0);
+}
+
 TEST(BlockCache, StaysUnderTheLimitAlsoWhereOthersTakeFromIt) {
   const auto memory = std::make_shared<ByteBudget>(kBlocks * kBlockBytes / 2);
   BlockCache cache({.memory = memory, .loading = kLoading, .row_bytes = 256});
