@@ -4,7 +4,8 @@
 
 #include "base/file.h"
 #include "base/test_folder.h"
-#include "data/format/table_writer.h"
+#include "data/format/test_blocks.h"
+#include "data/pipeline/test_tables.h"
 #include "data/table.h"
 
 namespace lockstep {
@@ -31,11 +32,7 @@ ColumnBlock table(bool with_wrong_label) {
 }
 
 Table open(const TestFolder& folder, const std::string& format, const ColumnBlock& block) {
-  std::string bytes;
-  const auto writer = make_table_writer(format, block.fields(), {.compression = Codec::kSnappy});
-  writer->append(block, bytes);
-  writer->finish(bytes);
-  write_file(folder.path("t." + format), bytes);
+  write_file(folder.path("t." + format), written_file(format, block, Codec::kSnappy));
   TableOptions options;
   options.format = format;
   options.encoding.label = "label";
@@ -49,12 +46,7 @@ std::string batch_of(const Source& source, int64_t first) {
   std::vector<int64_t> records;
   for (int64_t r = first; r < kRecords; r += kApart)
     if (r < kWrong - kNear || r > kWrong + kNear) records.push_back(r);
-  Batch batch(source.columns(), static_cast<int64_t>(records.size()));
-  source.fill(records, batch);
-  std::string bytes;
-  for (size_t c = 0; c < batch.columns().size(); ++c)
-    bytes.append(static_cast<const char*>(batch.data(c)), static_cast<size_t>(batch.bytes(c)));
-  return bytes;
+  return batch_bytes(source, records);
 }
 
 TEST(TableFirstBatch, HoldsWhatCsvGives) {

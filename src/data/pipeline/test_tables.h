@@ -16,18 +16,23 @@
 
 namespace lockstep {
 
-// All records of a source in an order that mixes them, and one that is none, as bytes.
-inline std::string mixed_rows(const Source& source) {
-  std::vector<int64_t> records{kNoRecord};
-  int64_t step = source.size() / 3 + 1;
-  while (std::gcd(step, source.size()) != 1) ++step;
-  for (int64_t i = 0; i < source.size(); ++i) records.push_back(i * step % source.size());
+// A batch of these records, as bytes.
+inline std::string batch_bytes(const Source& source, const std::vector<int64_t>& records) {
   Batch batch(source.columns(), static_cast<int64_t>(records.size()));
   source.fill(records, batch);
   std::string bytes;
   for (size_t c = 0; c < batch.columns().size(); ++c)
     bytes.append(static_cast<const char*>(batch.data(c)), static_cast<size_t>(batch.bytes(c)));
   return bytes;
+}
+
+// All records of a source in an order that mixes them, and one that is none, as bytes.
+inline std::string mixed_rows(const Source& source) {
+  std::vector<int64_t> records{kNoRecord};
+  int64_t step = source.size() / 3 + 1;
+  while (std::gcd(step, source.size()) != 1) ++step;
+  for (int64_t i = 0; i < source.size(); ++i) records.push_back(i * step % source.size());
+  return batch_bytes(source, records);
 }
 
 class RowCacheTest : public testing::Test {
