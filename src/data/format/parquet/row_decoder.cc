@@ -20,7 +20,7 @@ constexpr size_t kAtOnce = 1024;
 // Rows that are decoded column by column before they are put together: the more, the more of them find the
 // dictionary of a column in the processor's cache, into which the first ones brought it.
 constexpr size_t kStretch = 32768;
-// A dictionary of so many entries stays in the nearest cache while it is used.
+// A dictionary of so many entries (64 KiB) stays in a near cache while it is used.
 constexpr size_t kNearEntries = 16384;
 // Of a page, one row in so many is few.
 constexpr size_t kFew = 16;
