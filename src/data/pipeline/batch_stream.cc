@@ -153,9 +153,11 @@ void BatchStream::finish(Open& open, std::unique_lock<std::mutex>& lock) {
   behind_ = false;
   call_readers();
   while (open.left > 0) {
-    // Once the rest of this batch is in the hands of others, it is soon done, unless it waits for files:
-    // sleeping meanwhile takes longer than a piece of the next one does.
-    const int64_t end = for_files_ ? next_ * pieces_ : end_of_ahead();
+    // Once the rest of this batch is in the hands of others, it is soon done, unless it waits for files. To a
+    // caller that does little but wait, sleeping meanwhile takes longer than a piece of the next one does.
+    // Any other would only take the processor from the reader that it waits for.
+    const bool helps = !for_files_ && with_batches_ < for_batches_;
+    const int64_t end = helps ? end_of_ahead() : next_ * pieces_;
     if (claimed_ < end && can_make()) {
       make_next(lock);
     } else {

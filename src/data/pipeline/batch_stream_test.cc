@@ -139,6 +139,37 @@ TEST(BatchStream, AReaderThatNeverRestsGetsHelpBeforeAnybodyWaits) {
   EXPECT_EQ(stream.report().readers, 2);
 }
 
+// Notes what the caller makes itself.
+class NotesTheCaller : public SlowSource {
+ public:
+  mutable std::atomic<int64_t> made = -1;  // the last record
+
+  void fill(std::span<const int64_t> records, Batch& batch) const override {
+    if (std::this_thread::get_id() == caller_) made = records.back();
+    SlowSource::fill(records, batch);
+  }
+
+ private:
+  std::thread::id caller_ = std::this_thread::get_id();
+};
+
+// There may be no processor for both: making what comes later would keep the reader from what is needed now.
+TEST(BatchStream, ACallerWithWorkOfItsOwnMakesNothingWhileItWaitsForAReader) {
+  constexpr int64_t kHeld = 40;
+  NotesTheCaller source;
+  source.held_record = kHeld * 8;
+  ReaderPool pool(1);
+  BatchStream stream(source, plan_of(60), {.pool = &pool, .most_ahead = 4});
+  for (int64_t n = 0; n < kHeld; ++n) {
+    stream.get(n);
+    std::this_thread::sleep_for(milliseconds(n == kHeld - 1 ? 0 : 2));
+    for (int i = 0; n == kHeld - 2 && i < 5000 && source.fills <= kHeld; ++i)
+      std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_EQ(first_of(stream.get(kHeld)), kHeld * 8);
+  EXPECT_LT(source.made, kHeld * 8);
+}
+
 TEST(BatchStream, OfSeveralFaultsThatOfTheFirstRowIsThrown) {
   SlowSource source;
   source.bad_record = 40000;
