@@ -116,7 +116,7 @@ class JsonlFormat : public RecordFormat {
     };
     while (const auto piece = lines.next(whole)) {
       if (piece->too_long) {
-        if (!record(piece->offset, std::string_view(), kTooLong)) return;
+        if (!record(piece->offset, std::string_view(), too_long_.c_str())) return;
         lines.skip_record([](std::string_view text, bool&) {
           const size_t found = text.find('\n');
           return found == std::string_view::npos ? found : found + 1;
@@ -155,8 +155,8 @@ class JsonlFormat : public RecordFormat {
     return {seen.name, type, width};
   }
 
-  static constexpr const char* kTooLong =
-      "the line is longer than longest_record allows; is a line end missing?";
+  std::string too_long_ = fmt::format(
+      "the line is longer than the {} bytes that longest_record allows; is a line end missing?", longest());
 };
 
 }  // namespace

@@ -152,7 +152,8 @@ TEST(JsonlFormat, ALineWithoutEndIsRefusedInLittleMemory) {
   const std::string line = "{\"c\":\"" + std::string(4u << 20, 'z') + "\"}\n";
   const std::string text = "{\"n\":1}\n" + line + "{\"n\":2}\n";
   EXPECT_EQ(error_of(text, stop),
-            "t.jsonl:2: the line is longer than longest_record allows; is a line end missing? (byte 8)");
+            "t.jsonl:2: the line is longer than the 4096 bytes that longest_record allows; is a line end "
+            "missing? (byte 8)");
   EXPECT_EQ(error_of(text), "");
   const ShardSet set = set_of(text, skip, 0.5);
   EXPECT_EQ(records_of(set, 0, 2).column("n").as<int64_t>(), (std::vector<int64_t>{1, 2}));

@@ -16,8 +16,6 @@ constexpr const char* kBadLength = "the crc of the record's length is wrong; the
 constexpr const char* kBadContent = "the record's crc is wrong; the file is damaged here";
 constexpr const char* kCut = "the file ends in the middle of a record; it was cut, or is still being written";
 
-constexpr const char* kTooLong = "the record is longer than longest_record allows";
-
 // What is known about records by looking at headers.
 struct Framing {
   int64_t size = 0;     // of the shard
@@ -153,7 +151,7 @@ class TfrecordScan {
   const char* problem_of_record(const TextLines::Piece& piece) const {
     const auto bytes = bytes_of(piece);
     if (!bytes) return piece.text.size() < kTfrecordHeader ? kCut : kBadLength;
-    return piece.offset + *bytes > framing_.size ? kCut : kTooLong;
+    return piece.offset + *bytes > framing_.size ? kCut : too_long_.c_str();
   }
 
   // Behind a record that cannot be used: by its length, or where a header holds again.
@@ -174,6 +172,8 @@ class TfrecordScan {
   const ByteSource& shard_;
   Framing framing_;
   TextLines lines_;
+  std::string too_long_ =
+      fmt::format("the record is longer than the {} bytes that longest_record allows", framing_.longest);
 };
 
 class TfrecordFormat : public RecordFormat {

@@ -207,7 +207,7 @@ TEST(TfrecordFormat, ALongRecordIsRefusedInLittleMemory) {
   const std::string text = simple(1) + record(texts("c", {std::string(3u << 20, 'z')})) + simple(2);
   const FormatOptions stop{kColumns, {{"longest_record", "65536"}}};
   EXPECT_EQ(error_of(text, stop), fmt::format("t.tfrecord at byte {}: the record is longer than "
-                                              "longest_record allows",
+                                              "the 65536 bytes that longest_record allows",
                                               simple(1).size()));
   EXPECT_EQ(error_of(text), "");
   const ShardSet set = set_of(text, {kColumns, {{"longest_record", "65536"}}, BadRecords::kSkip}, 0.5);
