@@ -11,8 +11,6 @@
 namespace lockstep::parquet {
 namespace {
 
-constexpr int64_t kDictionary = -1;
-
 // A page among the bytes that are fetched.
 struct FetchedPage {
   size_t span = 0;

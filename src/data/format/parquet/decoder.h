@@ -17,13 +17,16 @@ struct FileLayout {
   Limits limits;
 };
 
+// The dictionary's number among the pieces of a column; pages count from 0 on.
+inline constexpr int64_t kDictionary = -1;
+
 // One piece from the bytes of its pages. Throws UserError by file, byte, column and row group.
 Piece decode_piece(const ByteSource& file, const FileLayout& layout, size_t group, size_t leaf, int64_t piece,
                    const std::vector<std::string_view>& pages, std::shared_ptr<const Dictionary> dictionary);
 // As such a UserError.
 [[noreturn]] void raise_damage(const ByteSource& file, const FileLayout& layout, size_t group, size_t leaf,
                                int64_t piece, const std::exception& damage);
-// The pages of a piece; -1 is the dictionary.
+// The pages of a piece.
 std::vector<PageSpan> spans_of(const FileLayout& layout, size_t group, size_t leaf, int64_t piece);
 
 std::unique_ptr<ShardDecoder> make_decoder(const ByteSource& file, const ShardIndex& index, FileLayout layout,

@@ -10,6 +10,7 @@
 
 #include "data/format/csv_record.h"
 #include "data/format/parquet/append_values.h"
+#include "data/format/parquet/encoded_dictionary.h"
 #include "data/format/parquet/encodings.h"
 #include "data/format/parquet/thrift.h"
 

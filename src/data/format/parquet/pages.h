@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/big_memory.h"
 #include "data/format/column_block.h"
 #include "data/format/parquet/metadata.h"
 #include "data/format/parquet/open_page.h"
@@ -31,21 +30,8 @@ struct Dictionary {
   int64_t bytes() const;
 };
 
-// The entries of a dictionary as they lie at places of rows.
-struct EncodedDictionary {
-  size_t size = 0;
-  bool refused = false;  // an entry cannot be encoded; it may be that no row has it
-  struct Place {
-    BigBytes memory = {};
-    uint32_t* entries = nullptr;           // in it
-    std::optional<uint32_t> missing = {};  // a row without a value; nothing: it cannot be encoded
-  };
-  std::vector<Place> places;  // those that the column has
-
-  int64_t bytes() const { return static_cast<int64_t>(places.size() * size * sizeof(uint32_t)); }
-};
-
-struct StoredDictionary;  // few_rows.h
+struct EncodedDictionary;  // encoded_dictionary.h
+struct StoredDictionary;   // few_rows.h
 
 // How the rows of a page lie in its file, where none is missing and they lie there unpacked: some of them can
 // be read without the others.

@@ -15,6 +15,7 @@
 #include <span>
 #include <tuple>
 
+#include "base/big_memory.h"
 #include "base/byte_budget.h"
 #include "data/format/parquet/pages.h"
 

@@ -1,12 +1,8 @@
 // RowDecoder: rows of one Parquet file straight as batches take them (data/format/row_encoding.h), without
 // columns of values in between.
 //
-// A dictionary is encoded once, entry by entry, and kept like that, so a row takes a look into it and no
-// arithmetic. Pages that lie in the file as they are, which those of dictionary indices mostly do, are not
-// kept at all: of them only the bytes with the rows that are wanted are read, where they lie if files are
-// mapped. Few rows of a page are read from the mapped file where they lie, and then few entries of the
-// dictionary too (few_rows.h). What a column's rows are is found column by column, some ten thousand rows at
-// a time, so that its dictionary comes from memory once for all of them; some columns at a time are put into
+// What a column's rows are is found column by column, page by page (page_rows.h), some ten thousand rows at a
+// time, so that its dictionary comes from memory once for all of them; some columns at a time are put into
 // rows.
 #pragma once
 #include <atomic>
@@ -17,6 +13,7 @@
 #include <vector>
 
 #include "data/format/parquet/decoder.h"
+#include "data/format/parquet/group_reading.h"
 #include "data/format/parquet/row_places.h"
 #include "data/format/row_encoding.h"
 
@@ -37,18 +34,17 @@ class RowDecoder {
               const Fetch& fetch, std::byte* rows) const;
 
  private:
-  struct Column;
   struct Group;
-  class Stretch;
 
-  std::vector<Column> columns_of(const RowEncoding& encoding) const;
-  static std::vector<Group> groups_of(std::span<const Column> columns);
+  std::vector<EncodedColumn> columns_of(const RowEncoding& encoding) const;
+  static std::vector<Group> groups_of(std::span<const EncodedColumn> columns);
   // take(page, its rows, which of the rows wanted these begin with) for the pages of a column that hold rows
   // [first, first + count) of a part, or the named ones; false once it gives that.
   template <typename Take>
-  bool take_all(const Column& column, const Part& part, size_t first, size_t count, const Take& take) const;
+  bool take_all(const EncodedColumn& column, const Part& part, size_t first, size_t count,
+                const Take& take) const;
   template <typename Take>
-  bool take_named(const Column& column, const Part& part, std::span<const uint32_t> rows,
+  bool take_named(const EncodedColumn& column, const Part& part, std::span<const uint32_t> rows,
                   const Take& take) const;
 
   const ByteSource& bytes_;
