@@ -171,6 +171,7 @@ std::shared_ptr<const ShardSet> shards_of(const TableOptions& options, const std
                                           const Format& indexed_by, const OpenShards& open) {
   ShardSetOptions set = set_options(options);
   set.indexed_by = &indexed_by;
+  set.check_columns = true;
   return std::make_shared<ShardSet>(make_format(options.format, format_options(options, columns)), open(),
                                     set);
 }

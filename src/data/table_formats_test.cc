@@ -106,5 +106,61 @@ TEST_F(TableFormats, GiveTheSameBatchesCompressed) {
   EXPECT_EQ(hash_of(*open_table(options_of("jsonl"), {folder_.path("packed")}).source), expected);
 }
 
+// In files whose records name their values themselves, such a column would only be missing everywhere.
+TEST_F(TableFormats, RefuseAColumnThatNoFileHas) {
+  for (const std::string format : {"csv", "jsonl", "tfrecord", "parquet", "block"}) {
+    open(format);
+    TableOptions options = options_of(format);
+    options.filter = "amountt > 3";
+    try {
+      open_table(options, {folder_.path(format + "/train-*." + format)});
+      ADD_FAILURE() << format;
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find("there is no column 'amountt'"), std::string::npos)
+          << error.what();
+      EXPECT_NE(std::string(error.what()).find("did you mean amount?"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST_F(TableFormats, AColumnMayBeInSomeFilesOnly) {
+  folder_.write("some/a.jsonl", "{\"x\":1,\"y\":0}\n{\"x\":2,\"y\":1}\n");
+  folder_.write("some/b.jsonl", "{\"x\":3,\"y\":0}\n{\"x\":4,\"y\":1,\"late\":true}\n");
+  TableOptions options;
+  options.format = "jsonl";
+  options.encoding.label = "y";
+  options.filter = "late is missing";
+  EXPECT_EQ(open_table(options, {folder_.path("some")}).source->size(), 3);
+}
+
+TEST_F(TableFormats, AFileOfBadRecordsOnlyIsLeftOut) {
+  const std::vector<std::pair<std::string, std::string>> kinds = {
+      {"csv", "x,y\n"}, {"jsonl", ""}};  // and the lines before the records
+  for (const auto& [format, head] : kinds) {
+    std::string good = head;
+    for (int i = 0; i < 9; ++i)
+      good += format == "csv" ? fmt::format("{},{}\n", i, i % 2)
+                              : fmt::format("{{\"x\":{},\"y\":{}}}\n", i, i % 2);
+    folder_.write(format + "/a." + format, good);
+    folder_.write(format + "/b." + format, head + "what is this\n");
+    folder_.write(format + "/c." + format, good);
+    TableOptions options;
+    options.format = format;
+    options.encoding.label = "y";
+    options.bad = BadRecords::kSkip;
+    options.most_bad = 0.1;
+    for (int again = 0; again < 2; ++again) {  // the second time with the indexes that are there
+      const Table table = open_table(options, {folder_.path(format)});
+      EXPECT_EQ(table.source->size(), 18);
+      EXPECT_EQ(table.source->shards().bad_count(), 1);
+      hash_of(*table.source);
+    }
+    options.most_bad = 0.01;
+    EXPECT_THROW(open_table(options, {folder_.path(format)}), UserError);
+    options.most_bad = 1;
+    EXPECT_THROW(open_table(options, {folder_.path(format + "/b." + format)}), UserError);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

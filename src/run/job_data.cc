@@ -71,7 +71,11 @@ void check_weights(const JobSpec& spec) {
 }
 
 void check_split(const JobSpec& spec) {
-  if (spec.data.split.column.empty()) return;
+  if (spec.data.split.column.empty()) {
+    if (spec.is_default("data.split.eval")) return;
+    throw UserError("{}: data.split does not say whose records to hold out; write data.split.column",
+                    spec.where("data.split.eval"));
+  }
   const char* other = spec.data.hold_out > 0             ? "data.hold_out"
                       : !spec.data.eval.files.empty()    ? "data.eval"
                       : !spec.data.train.weights.empty() ? "data.train.weights"

@@ -166,7 +166,7 @@ class BlockFormat : public Format {
       index.firsts.push_back(index.records);
       index.records += block.records;
     }
-    if (index.records == 0) throw UserError("{}: the file has no records", shard.name());
+    if (index.records == 0 && index.bad.empty()) throw UserError("{}: the file has no records", shard.name());
     index.firsts.push_back(index.records);
     index.offsets.push_back(static_cast<uint64_t>(footer.blocks.back().end()));
     return index;

@@ -88,7 +88,8 @@ class CsvFormat : public Format {
       }
       progress(consumed);
     }
-    if (granules.records() == 0) throw UserError("{}: the file has a header but no records", shard.name());
+    if (granules.records() == 0 && bad.empty())
+      throw UserError("{}: the file has a header but no records", shard.name());
     ShardIndex index = granules.finish(shard.size());
     index.bad = std::move(bad);
     return index;

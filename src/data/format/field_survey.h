@@ -40,6 +40,7 @@ class FieldSurvey {
     seen.most = std::max(seen.most, values);
   }
   const std::vector<Seen>& all() const { return all_; }
+  bool has(std::string_view name) const { return by_name_.contains(std::string(name)); }
 
  private:
   std::vector<Seen> all_;

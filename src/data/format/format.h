@@ -108,9 +108,13 @@ class Format {
   virtual std::string_view suffix() const { return {}; }
   // The columns that blocks have: what the options ask for, or all that the shard names.
   virtual std::vector<BlockField> fields(const ByteSource& shard) const = 0;
+  // Throws UserError for a wanted column that is in none of the shards. Formats that know their columns do
+  // that in fields(); of those whose records name their values themselves, the first records are looked at.
+  virtual void check_columns(std::span<const std::unique_ptr<ByteSource>> /*shards*/) const {}
   // Looks through a whole shard in order. Does not depend on the wanted columns unless bad records are
   // skipped. Memory stays small however long the shard or a record is. The
-  // content's hash is added by the caller.
+  // content's hash is added by the caller. A shard without records is a UserError, unless all of them are
+  // bad.
   virtual ShardIndex index(const ByteSource& shard, const Progress& progress) const = 0;
   // Both outlive the decoder.
   virtual std::unique_ptr<ShardDecoder> open(const ByteSource& shard, const ShardIndex& index) const = 0;

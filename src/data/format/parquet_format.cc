@@ -70,7 +70,7 @@ class ParquetFormat : public Format {
     std::vector<BadRecord> left_out = merge(std::move(bad), layout.pages.bad);
     ShardIndex index = granules_of(layout.metadata, layout.pages.bad);
     index.bad = std::move(left_out);
-    if (index.records == 0) throw UserError("{}: the file has no records that can be read", shard.name());
+    if (index.records == 0 && index.bad.empty()) throw UserError("{}: the file has no records", shard.name());
     index.extra = layout.pages.to_bytes();
     return index;
   }

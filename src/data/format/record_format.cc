@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "data/format/csv_record.h"
 #include "data/format/growing_granules.h"
 #include "data/format/record_trial.h"
@@ -61,6 +62,30 @@ std::vector<BlockField> RecordFormat::fields(const ByteSource& shard) const {
   return fields;
 }
 
+void RecordFormat::check_columns(std::span<const std::unique_ptr<ByteSource>> shards) const {
+  std::vector<std::string_view> wanted;
+  for (const BlockField& column : options().columns) wanted.push_back(column.name);
+  FieldSurvey found;
+  for (size_t i = 0; i < shards.size() && !wanted.empty(); ++i) {
+    int64_t records = 0;
+    const auto record = [&](int64_t, std::string_view content, const char* problem) {
+      try {
+        if (problem == nullptr && damage_of(content) == nullptr) survey(content, found);
+      } catch (const RecordProblem&) {  // indexing or decoding says so
+      }
+      std::erase_if(wanted, [&](std::string_view name) { return found.has(name); });
+      return !wanted.empty() && ++records < FieldSurvey::kRecords;
+    };
+    scan(*shards[i], record, [](int64_t) {});
+  }
+  if (wanted.empty() || found.all().empty()) return;
+  std::vector<std::string_view> known;
+  for (const FieldSurvey::Seen& seen : found.all()) known.push_back(seen.name);
+  throw UserError("{}: there is no column '{}' in the first {} records of {}; {}", shards[0]->name(),
+                  wanted[0], FieldSurvey::kRecords, shards.size() > 1 ? "any file" : "the file",
+                  suggestion(wanted[0], known));
+}
+
 ShardIndex RecordFormat::index(const ByteSource& shard, const Progress& progress) const {
   const bool skip = options().bad == BadRecords::kSkip;
   RecordTrial trial(skip ? fields(shard) : std::vector<BlockField>());
@@ -87,7 +112,7 @@ ShardIndex RecordFormat::index(const ByteSource& shard, const Progress& progress
     progress(bytes);
     if (skip) trial.restart();
   });
-  if (granules.records() == 0) throw UserError("{}: the file has no records", shard.name());
+  if (granules.records() == 0 && bad.empty()) throw UserError("{}: the file has no records", shard.name());
   ShardIndex index = granules.finish(shard.size());
   index.bad = std::move(bad);
   return index;

@@ -19,6 +19,7 @@ class RecordFormat : public Format {
 
   std::string_view name() const override { return name_; }
   std::vector<BlockField> fields(const ByteSource& shard) const override;
+  void check_columns(std::span<const std::unique_ptr<ByteSource>> shards) const override;
   ShardIndex index(const ByteSource& shard, const Progress& progress) const override;
 
  protected:

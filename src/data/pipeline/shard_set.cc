@@ -47,7 +47,10 @@ ShardSet::ShardSet(std::unique_ptr<Format> format, std::vector<std::unique_ptr<B
   opened->bytes = std::move(shards);
   if (opened->bytes.empty()) throw UserError("no data files are given");
   opened->fields = opened->format->fields(*opened->bytes[0]);
+  if (options.check_columns) opened->format->check_columns(opened->bytes);
   index_shards(*opened, options);
+  opened_ = opened;
+  check_bad(options);
   std::vector<ManifestShard> entries;
   for (size_t i = 0; i < opened->bytes.size(); ++i) {
     const ByteSource& bytes = *opened->bytes[i];
@@ -57,8 +60,6 @@ ShardSet::ShardSet(std::unique_ptr<Format> format, std::vector<std::unique_ptr<B
   }
   opened->manifest = std::make_unique<Manifest>(std::move(entries));
   opened->mapped = opened->manifest->bytes() <= most_mapped(options);
-  opened_ = std::move(opened);
-  check_bad(options);
 }
 
 ShardSet ShardSet::select(std::shared_ptr<const RecordSet> only, std::string definition) const {
@@ -110,7 +111,8 @@ int64_t ShardSet::bad_count() const {
 
 void ShardSet::check_bad(const ShardSetOptions& options) const {
   const int64_t bad = bad_count();
-  const int64_t records = manifest().records() + bad;
+  int64_t records = bad;
+  for (const ShardIndex& index : opened_->indexes) records += index.records;
   if (static_cast<double>(bad) <= options.most_bad * static_cast<double>(records)) return;
   throw UserError("{} of {} records cannot be used, more than the share of {} that is allowed; the first: {}",
                   bad, records, options.most_bad, bad_records()[0]);

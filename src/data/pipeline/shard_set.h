@@ -24,6 +24,7 @@ struct ShardSetOptions {
   std::optional<int64_t> most_mapped = {};
   // Whose index is used, where another format's columns decide what a bad record is; null: that of the set.
   const Format* indexed_by = nullptr;
+  bool check_columns = false;  // whether a column that no shard seems to have is an error, or missing
 };
 
 // What one thread reads and decodes into, used again from block to block.

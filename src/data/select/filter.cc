@@ -45,7 +45,14 @@ std::string text_of(const FilterNode& node) {
 struct ColumnUse {
   std::string name;
   bool numbers = false, texts = false;
+  bool beyond_double = false;  // one of the numbers: those of the column must be taken as they are written
 };
+
+bool is_beyond_double(const ScalarValue& value) {
+  constexpr int64_t kExact = int64_t{1} << 53;
+  const auto* number = std::get_if<ExactNumber>(&value);
+  return number != nullptr && number->whole && (*number->whole > kExact || *number->whole < -kExact);
+}
 
 void collect(const FilterNode& node, std::vector<ColumnUse>& uses) {
   for (const FilterNode& part : node.parts) collect(part, uses);
@@ -57,6 +64,8 @@ void collect(const FilterNode& node, std::vector<ColumnUse>& uses) {
   const bool text = std::holds_alternative<std::string>(node.values[0]);
   use->texts = use->texts || text;
   use->numbers = use->numbers || !text;
+  use->beyond_double =
+      use->beyond_double || std::any_of(node.values.begin(), node.values.end(), is_beyond_double);
   if (use->texts && use->numbers)
     throw UserError("the filter compares column '{}' with numbers and with texts; use one of them",
                     node.column);
@@ -73,7 +82,8 @@ std::vector<BlockField> Filter::columns() const {
   collect(root_, uses);
   std::vector<BlockField> fields;
   for (const ColumnUse& use : uses)
-    fields.push_back({use.name, use.numbers ? ValueType::kF64 : ValueType::kBytes, 1});
+    fields.push_back(
+        {use.name, use.numbers && !use.beyond_double ? ValueType::kF64 : ValueType::kBytes, 1});
   return fields;
 }
 

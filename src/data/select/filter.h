@@ -48,7 +48,8 @@ class Filter {
   const FilterNode& root() const { return root_; }
   // The same for all ways to write it that differ in spaces, parentheses and spelling of numbers alone.
   std::string text() const;
-  // What must be decoded: columns compared with numbers as f64, the others as bytes.
+  // What must be decoded: columns compared with numbers as f64, unless these are whole and no f64 holds them,
+  // the others as bytes.
   std::vector<BlockField> columns() const;
 
   // One byte for each record of the block, 1 where it matches. The columns may come in any type. Throws

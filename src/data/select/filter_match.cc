@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "data/format/csv_record.h"
 #include "data/select/compare_values.h"
 #include "data/select/filter.h"
 #include "data/table_encoding.h"
@@ -19,6 +20,7 @@ template <typename Take>
 void for_each_number(const BlockColumn& column, size_t records, bool lenient, const Take& take) {
   const auto text = [&](size_t r, std::string_view value) {
     if (is_missing(value)) return;
+    if (const auto whole = integer_of(value)) return take(r, ExactNumber::of(*whole));
     const auto number = parse_number(value);
     if (number) return take(r, ExactNumber{*number, {}});
     if (lenient) return;

@@ -184,9 +184,14 @@ class Parser {
     }
     const bool outside = take_word("not");
     if (take_word("in")) {
+      FilterNode missing = node;
       node.kind = Kind::kIn;
       read_list(node);
-      return outside ? negated(std::move(node)) : node;
+      if (!outside) return node;
+      // A comparison too: it does not hold for what is missing.
+      FilterNode both{Kind::kAnd};
+      both.parts = {negated(std::move(node)), negated(std::move(missing))};
+      return both;
     }
     if (outside) expected("in");
     node.kind = sign();
@@ -225,6 +230,9 @@ class Parser {
     if (const auto read = std::from_chars(digits.data(), end, whole);
         read.ec == std::errc() && read.ptr == end)
       return ExactNumber::of(whole);
+    if (digits.find_first_not_of("-0123456789") == std::string_view::npos)
+      lexer_.fail(token.at, fmt::format("{} has more than 64 bits; compare the text, which is exact: '{}'",
+                                        token.raw, digits));
     ExactNumber number;
     const auto read = std::from_chars(digits.data(), end, number.value);
     if (read.ec != std::errc() || read.ptr != end || !std::isfinite(number.value))

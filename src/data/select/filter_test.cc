@@ -53,7 +53,7 @@ TEST(Filter, ComparesNumbersAndTexts) {
   EXPECT_EQ(marks("country == 'it''s'"), "00100");
   EXPECT_EQ(marks("country in ('FR', 'DE')"), "11000");
   EXPECT_EQ(marks("count in (1, 4.0, 7)"), "10010");
-  EXPECT_EQ(marks("country not in ('FR', 'DE')"), "00111");
+  EXPECT_EQ(marks("country not in ('FR', 'DE')"), "00100");
   EXPECT_EQ(marks("count == '4'"), "00010");
 }
 
@@ -62,6 +62,12 @@ TEST(Filter, WholeNumbersAreComparedExactly) {
   EXPECT_EQ(marks("count == 9007199254740992"), "00000");
   EXPECT_EQ(marks("count > 9007199254740992"), "00100");
   EXPECT_EQ(marks("count > 0.5"), "11110");
+  ColumnBlock texts;
+  texts.reset(Filter("x == 9007199254740993").columns());
+  texts.records = 4;
+  texts.columns[0].as<std::string_view>() = {"9007199254740992", "9007199254740993", "9.5", "NA"};
+  EXPECT_EQ(Filter("x == 9007199254740993").matches(texts), (std::vector<uint8_t>{0, 1, 0, 0}));
+  EXPECT_EQ(Filter("x < 9007199254740993").matches(texts), (std::vector<uint8_t>{1, 0, 1, 0}));
 }
 
 TEST(Filter, WhatIsMissingMatchesNoComparison) {
@@ -69,6 +75,8 @@ TEST(Filter, WhatIsMissingMatchesNoComparison) {
   EXPECT_EQ(marks("country is missing"), "00011");
   EXPECT_EQ(marks("count is not missing"), "11110");
   EXPECT_EQ(marks("not amount > 0"), "11011");
+  EXPECT_EQ(marks("country != 'DE'"), marks("country not in ('DE')"));
+  EXPECT_EQ(marks("not country in ('FR', 'DE')"), "00111");
   EXPECT_EQ(marks("amount > 0 or amount <= 0"), "11100");
 }
 
@@ -110,6 +118,9 @@ TEST(Filter, SaysWhereItCannotBeUnderstood) {
             "at character 10 of the filter: a list holds numbers or texts, not both");
   EXPECT_EQ(refusal("a == 1.2.3"), "at character 6 of the filter: 1.2.3 is not a number");
   EXPECT_EQ(refusal("a == 1e999"), "at character 6 of the filter: 1e999 is not a number");
+  EXPECT_EQ(refusal("a == 18446744073709551615"),
+            "at character 6 of the filter: 18446744073709551615 has more than 64 bits; compare the text, "
+            "which is exact: '18446744073709551615'");
   EXPECT_EQ(refusal("a && b"), "at character 3 of the filter: both is written and");
   EXPECT_EQ(refusal("missing == 1"),
             "at character 1 of the filter: missing stands where the name of a column is expected");
