@@ -84,19 +84,28 @@ void add_bench_input_command(CLI::App& parent, const std::string& name) {
       ->add_option("--set", options->overrides,
                    "key=value, as in data.memory=64MiB (may be given several times)")
       ->allow_extra_args(false);
-  command->add_option("--seconds", options->seconds, "how long to measure each")->capture_default_str();
-  command->add_option("--step-ms", options->step_ms, "lengths of emulated steps")->capture_default_str();
-  command->add_flag("--json", options->json, "one JSON line instead, without emulated steps");
-  command->add_option("--warm-up", options->figures.warm_up, "seconds before --seconds, for --json")
+  command->add_option("--seconds", options->seconds, "how long to measure each")
+      ->check(CLI::Range(0.01, 86400.0))
       ->capture_default_str();
-  command->add_flag("--check", options->figures.check,
-                    "with --json: also sums over an epoch, and resuming in its middle");
+  command->add_option("--step-ms", options->step_ms, "lengths of emulated steps")
+      ->check(CLI::Range(0.01, 3.6e6))
+      ->capture_default_str();
+  CLI::Option* json =
+      command->add_flag("--json", options->json, "one JSON line instead, without emulated steps");
+  command->add_option("--warm-up", options->figures.warm_up, "seconds before --seconds, for --json")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  command
+      ->add_flag("--check", options->figures.check,
+                 "with --json: also sums over an epoch, and resuming in its middle")
+      ->needs(json);
   command
       ->add_option("--repeats", options->repeats,
                    "how often emulated steps of a length are measured; the worst is shown")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  command->add_flag("--stalls", options->stalls, "one JSON line about the emulated steps instead");
+  command->add_flag("--stalls", options->stalls, "one JSON line about the emulated steps instead")
+      ->excludes(json);
   command->callback([options] {
     options->figures.seconds = options->seconds;
     run_bench_input(*options);

@@ -37,6 +37,7 @@ void add_data_convert(CLI::App& data) {
   command->add_option("--out", options->folder, "folder for the new files")->required();
   command->add_option("--column", options->column, "of a table that becomes tokens: the one with the text");
   command->add_option("--text", options->text, "columns to keep as text, though they look like numbers");
+  command->add_option("--without", options->without, "columns to leave out");
   auto compression = std::make_shared<std::string>("zstd");
   command->add_option("--compression", *compression, "of block and parquet files")
       ->check(CLI::IsMember({"none", "snappy", "gzip", "zstd", "lz4"}))

@@ -216,7 +216,7 @@ void add_data_verify(CLI::App& data) {
   auto options = std::make_shared<VerifyOptions>();
   command->add_option("--workers", options->workers, "the worker counts to compare, as in 1,2,3,7,8")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 20));
   command->add_option("--epoch", options->epoch, "which epoch; the first is 0")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->capture_default_str();

@@ -5,10 +5,12 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "data/convert_tokens.h"
 #include "data/files.h"
 #include "data/format/compressed_source.h"
 #include "data/format/csv_record.h"
+#include "data/format/field_survey.h"
 #include "data/pipeline/shard_set.h"
 #include "data/table_encoding.h"
 
@@ -17,7 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kSampledRecords = 10000;
 constexpr int64_t kRecordsAtOnce = 4096;
 
 constexpr std::string_view kTokens = "tokens";
@@ -37,36 +38,77 @@ ShardSet open_shards(const std::string& format, const std::string& path,
   return ShardSet(make_format(format, {columns}), std::vector<std::string>{path}, {});
 }
 
-// What a column of text holds, as far as a sample tells.
-ValueType type_in(const std::vector<std::string_view>& values) {
-  bool whole = true;
-  bool number = true;
-  bool some = false;
-  for (const std::string_view value : values) {
-    if (is_missing(value)) continue;
-    some = true;
-    whole = whole && integer_of(value).has_value();
-    number = number && number_of(value).has_value();
+// What the texts of a column are, so that nothing is lost where they become numbers.
+class TextKinds {
+ public:
+  void look(std::string_view text) {
+    if (is_missing(text)) return;
+    some_ = true;
+    if (!text_) look_at_number(text);
   }
-  if (!some) return ValueType::kBytes;
-  return whole ? ValueType::kI64 : number ? ValueType::kF64 : ValueType::kBytes;
+  ValueType type() const {
+    if (!some_ || text_ || (real_ && beyond_double_)) return ValueType::kBytes;
+    return real_ ? ValueType::kF64 : ValueType::kI64;
+  }
+
+ private:
+  // 007, +1 and whole numbers beyond 64 bits are names, not numbers: written as numbers they would be others.
+  void look_at_number(std::string_view text) {
+    const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
+    const auto whole = integer_of(text);
+    if (digits.starts_with('+') || (digits.size() > 1 && digits[0] == '0' && is_digit(digits[1])) ||
+        (!whole && std::all_of(digits.begin(), digits.end(), is_digit)))
+      text_ = true;
+    else if (whole)
+      beyond_double_ = beyond_double_ || FieldSurvey::is_beyond_double(*whole);
+    else if (number_of(text))
+      real_ = true;
+    else
+      text_ = true;
+  }
+  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+  bool some_ = false, text_ = false, real_ = false, beyond_double_ = false;
+};
+
+void check_names(const std::vector<std::string>& names, const std::vector<BlockField>& fields,
+                 std::string_view option) {
+  std::vector<std::string_view> known;
+  for (const BlockField& field : fields) known.push_back(field.name);
+  for (const std::string& name : names)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw UserError("{}: there is no column '{}'; {}", option, name, suggestion(name, known));
 }
 
-// The columns to decode; none, where the format knows them itself. A text may be a number in CSV, which has
-// nothing else, and in TFRecord, which has no doubles.
-std::vector<BlockField> typed_columns(const ConvertOptions& options, const std::string& format,
-                                      const std::string& path) {
-  if (format != "csv" && format != "tfrecord") return {};
-  const ShardSet set = open_shards(format, path, {});
+// The columns to decode, in types that change no value. A text may be a number in CSV, which has nothing
+// else, and in TFRecord, which has no doubles.
+std::vector<BlockField> converted_columns(const ConvertOptions& options, const std::string& format,
+                                          const std::vector<std::string>& paths) {
+  std::vector<std::unique_ptr<ByteSource>> shards;
+  for (const std::string& path : paths) shards.push_back(open_shard(path, {}));
+  std::vector<BlockField> fields = make_format(format, {})->all_fields(shards, options.without);
+  check_names(options.text, fields, "--text");
+  if (fields.empty()) throw UserError("no column is left to convert");
+  if (format != "csv" && format != "tfrecord") return fields;
+  std::vector<TextKinds> kinds(fields.size());
   BlockScratch scratch;
   StageCounters counters;
-  set.load(0, std::min(kSampledRecords, set.manifest().records()), scratch, counters);
-  std::vector<BlockField> fields = set.fields();
+  for (const std::string& path : paths) {
+    const ShardSet set = open_shards(format, path, fields);
+    for (int64_t first = 0; first < set.records(); first += kRecordsAtOnce) {
+      set.load(first, std::min(kRecordsAtOnce, set.records() - first), scratch, counters);
+      for (size_t c = 0; c < fields.size(); ++c) {
+        const BlockColumn& column = scratch.block.columns[c];
+        if (column.type() != ValueType::kBytes || column.width != 1) continue;
+        for (const std::string_view text : column.as<std::string_view>()) kinds[c].look(text);
+      }
+    }
+  }
   for (size_t c = 0; c < fields.size(); ++c) {
     const bool text =
         std::find(options.text.begin(), options.text.end(), fields[c].name) != options.text.end();
     if (fields[c].type == ValueType::kBytes && fields[c].width == 1 && !text)
-      fields[c].type = type_in(scratch.block.columns[c].as<std::string_view>());
+      fields[c].type = kinds[c].type();
   }
   return fields;
 }
@@ -122,7 +164,7 @@ ConvertReport convert_files(const ConvertOptions& options) {
   }
   if (from == "text" && options.to != kTokens) throw UserError("text files become tokens; write --to tokens");
   if (options.to == kTokens) return convert_to_tokens(options, from, paths, outs);
-  const std::vector<BlockField> columns = typed_columns(options, from, paths[0]);
+  const std::vector<BlockField> columns = converted_columns(options, from, paths);
   ConvertReport report;
   for (size_t i = 0; i < paths.size(); ++i)
     convert_shard(options, open_shards(from, paths[i], columns), outs[i], report);

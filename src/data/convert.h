@@ -13,9 +13,10 @@ struct ConvertOptions {
   std::vector<std::string> files;  // paths, folders or patterns
   std::string from;                // a format; empty: by the ending of the first file
   std::string to = "block";
-  std::string folder;             // each shard is written here under its name, with another ending
-  std::string column;             // of a table that becomes tokens: the one with the text
-  std::vector<std::string> text;  // columns to keep as text, though a sample of them holds only numbers
+  std::string folder;                // each shard is written here under its name, with another ending
+  std::string column;                // of a table that becomes tokens: the one with the text
+  std::vector<std::string> text;     // columns to keep as text, though they hold only numbers
+  std::vector<std::string> without;  // columns to leave out
   TableWriterOptions writer;
 };
 
@@ -26,11 +27,11 @@ struct ConvertReport {
   std::vector<std::string> files;
 };
 
-// Text columns of CSV and TFRecord files become whole numbers or numbers where the first records of the first
-// shard hold nothing else. Throws UserError for a file that is in the way, and for a later value that does
-// not fit, by file and line.
 // Formats that can be converted to.
 std::vector<std::string_view> converted_formats();
+// No value changes and no column is lost: all records are looked at before any is written. Text columns of
+// CSV and TFRecord files become whole numbers or numbers where no record holds anything else. Throws
+// UserError for a file that is in the way, and for a column that cannot be read or written.
 ConvertReport convert_files(const ConvertOptions& options);
 
 }  // namespace lockstep

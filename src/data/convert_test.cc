@@ -1,4 +1,4 @@
-// Conversion keeps every value, chooses types by a sample, and never writes over a file.
+// Conversion keeps every value and every column, and never writes over a file.
 #include "data/convert.h"
 
 #include <gtest/gtest.h>
@@ -67,6 +67,60 @@ TEST(Convert, RecordsAreTheSameByAnyWay) {
     EXPECT_EQ(there.records, 5003);
     EXPECT_EQ(records_of(convert(there.files[0], "block", folder.path("from-" + way))), expected) << way;
   }
+}
+
+// What a file holds as text after a conversion to JSONL, where types can be seen.
+std::string as_jsonl(const TestFolder& folder, const std::string& name, const std::string& text) {
+  static int number = 0;
+  folder.write(name, text);
+  ConvertOptions options;
+  options.files = {folder.path(name)};
+  options.to = "jsonl";
+  options.folder = folder.path(fmt::format("out{}", ++number));
+  return read_file(convert_files(options).files[0]);
+}
+
+TEST(Convert, TextsBecomeNumbersOnlyWhereNothingIsLost) {
+  const TestFolder folder;
+  // Names that look like numbers, whole numbers beyond 64 bits, and whole ones beyond 2^53 beside others.
+  EXPECT_EQ(as_jsonl(folder, "a.csv",
+                     "zip,id,n,x,big\n01234,12345678901234567890,1,1,9007199254740993\n"
+                     "99999,12345678901234567891,-2,2.5,0.5\n"),
+            "{\"zip\":\"01234\",\"id\":\"12345678901234567890\",\"n\":1,\"x\":1.0,\"big\":"
+            "\"9007199254740993\"}\n"
+            "{\"zip\":\"99999\",\"id\":\"12345678901234567891\",\"n\":-2,\"x\":2.5,\"big\":\"0.5\"}\n");
+  // Also where that shows after many records.
+  std::string late = "n\n";
+  for (int i = 0; i < 20000; ++i) late += "1\n";
+  EXPECT_TRUE(as_jsonl(folder, "late.csv", late + "A\n").ends_with("{\"n\":\"1\"}\n{\"n\":\"A\"}\n"));
+}
+
+TEST(Convert, WholeNumbersAndLateColumnsOfJsonlStayWhatTheyAre) {
+  const TestFolder folder;
+  std::string text;
+  for (int i = 0; i < 20000; ++i) text += "{\"k\":3,\"t\":true}\n";
+  const std::string late = "{\"k\":9007199254740993,\"t\":false,\"late\":1.5}\n";
+  const std::string written = as_jsonl(folder, "k.jsonl", text + late);
+  EXPECT_TRUE(written.starts_with("{\"k\":3,\"t\":1,\"late\":null}\n"));
+  EXPECT_TRUE(written.ends_with("{\"k\":9007199254740993,\"t\":0,\"late\":1.5}\n"));
+  EXPECT_EQ(as_jsonl(folder, "u.jsonl", "{\"u\":18446744073709551615}\n{\"u\":1}\n"),
+            "{\"u\":\"18446744073709551615\"}\n{\"u\":\"1\"}\n");
+}
+
+TEST(Convert, ColumnsAreLeftOutOnlyWhereThatIsSaid) {
+  const TestFolder folder;
+  folder.write("in/a.csv", "x,y\n1,2\n");
+  folder.write("in/b.csv", "x,y,z\n1,2,3\n");
+  ConvertOptions options;
+  options.files = {folder.path("in")};
+  options.from = "csv";
+  options.folder = folder.path("out");
+  EXPECT_THROW(convert_files(options), UserError) << "z";
+  options.without = {"z"};
+  EXPECT_EQ(convert_files(options).records, 2);
+  options.folder = folder.path("again");
+  options.text = {"nope"};
+  EXPECT_THROW(convert_files(options), UserError);
 }
 
 TEST(Convert, TextAndColumnsOfTextBecomeTokens) {

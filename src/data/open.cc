@@ -180,6 +180,10 @@ Data open_whole(const DataOptions& options) {
     case Format::kTable: return open_table_files(options);
     case Format::kFraud: return open_fraud(options);
     case Format::kText: {
+      constexpr int64_t kBytes = 256;
+      if (options.vocab < kBytes)
+        throw UserError("the tokens of text are its bytes, and model.vocab is {}; set it to {} or more",
+                        options.vocab, kBytes);
       TextOptions text{.seq = seq, .budget = options.budget, .progress = options.progress};
       Data data{open_text_files(text, options.train.files), nullptr, {}};
       text.budget = options.eval_budget;

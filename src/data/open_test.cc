@@ -163,6 +163,7 @@ TEST(OpenData, TextIsSplitByWindows) {
   DataOptions options;
   options.format = Format::kText;
   options.train.files = {folder.path()};
+  options.vocab = 256;
   options.seq = 16;
   options.hold_out = 0.2;
   const Data data = open_data(options);

@@ -127,6 +127,22 @@ std::vector<ColumnLook> looks_of_shard(const TableOptions& options, const ShardS
   return looks;
 }
 
+// A format may pass over columns that it cannot read. One that the job names is refused with the reason.
+void check_named(const TableOptions& options, const std::vector<BlockField>& fields,
+                 const std::vector<BlockField>& made, const ByteSource& shard) {
+  std::vector<std::string> names = options.encoding.numeric;
+  names.insert(names.end(), options.encoding.categorical.begin(), options.encoding.categorical.end());
+  names.push_back(options.encoding.label);
+  std::vector<BlockField> absent;
+  for (const std::string& name : names) {
+    const auto is_it = [&](const BlockField& field) { return field.name == name; };
+    if (!name.empty() && std::none_of(fields.begin(), fields.end(), is_it) &&
+        std::none_of(made.begin(), made.end(), is_it))
+      absent.push_back({name, ValueType::kBytes, 1});
+  }
+  if (!absent.empty()) (void)make_format(options.format, format_options(options, absent))->fields(shard);
+}
+
 // The roles of the columns, by the names and the first records of the first shard, and by what transforms
 // make. Where roles are named, the names are enough.
 TableEncoding roles_of(const TableOptions& options, const Transforms& transforms, Shards shards, bool kept) {
@@ -139,15 +155,16 @@ TableEncoding roles_of(const TableOptions& options, const Transforms& transforms
   // A role is that of one value in a record.
   for (const BlockField& field : fields)
     if (field.width == 1) header.push_back(field.name);
+  std::vector<std::string> names;
+  for (const TransformOptions& transform : options.transforms) names.push_back(transform.name);
+  const std::vector<BlockField> made = made_columns(transforms, names, fields);
+  check_named(options, fields, made, *shards[0]);
   std::vector<ColumnLook> looks;
   if (!options.encoding.names_roles()) {
     const ShardSet first(std::move(format), std::move(shards),
                          {.index_folder = options.index_folder, .most_bad = 1, .progress = options.progress});
     looks = looks_of_shard(options, first, header.size(), kept);
   }
-  std::vector<std::string> names;
-  for (const TransformOptions& transform : options.transforms) names.push_back(transform.name);
-  const std::vector<BlockField> made = made_columns(transforms, names, fields);
   TableEncoding encoding = resolve_roles(options.encoding, name, header, looks, made);
   check_made_are_used(options, header, made, transforms, encoding);
   return encoding;
@@ -186,10 +203,12 @@ TableSelection records_of(const TableOptions& options, const Transforms& transfo
   const SelectionOptions selection = selection_of(options);
   if (!selection.any()) return {shards};
   const auto open_columns = [&](const std::vector<BlockField>& asked) {
-    // In the types in which they decided what is bad.
+    // In the types in which they decided what is bad; text is taken as it is written, where no number that a
+    // model takes stands between.
     std::vector<BlockField> columns;
     const std::vector<BlockField>& known = indexed_by->options().columns;
-    for (const BlockField& column : asked) columns.push_back(known[index_of(known, column.name)]);
+    for (const BlockField& column : asked)
+      columns.push_back(column.type == ValueType::kBytes ? column : known[index_of(known, column.name)]);
     return shards_of(options, columns, *indexed_by, open);
   };
   const std::string beside =

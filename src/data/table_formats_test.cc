@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "base/test_folder.h"
+#include "data/convert.h"
 #include "data/fraud_shards.h"
 #include "data/fraud_writer.h"
 #include "data/table.h"
@@ -104,6 +105,32 @@ TEST_F(TableFormats, GiveTheSameBatchesCompressed) {
   }
   // A folder, so that the names decide.
   EXPECT_EQ(hash_of(*open_table(options_of("jsonl"), {folder_.path("packed")}).source), expected);
+}
+
+// Whole numbers, truth values and doubles of JSONL, as numbers and as categories.
+TEST_F(TableFormats, GiveTheSameBatchesOfConvertedFiles) {
+  std::string text;
+  for (int i = 0; i < 500; ++i)
+    text += fmt::format("{{\"k\":{},\"b\":{},\"x\":{},\"id\":{},\"y\":{}}}\n", i % 50, i % 3 == 0, i / 7.0,
+                        18446744073709550000ULL + static_cast<uint64_t>(i % 9), i % 2);
+  folder_.write("in/t.jsonl", text);
+  TableOptions options;
+  options.encoding.label = "y";
+  options.encoding.numeric = {"x"};
+  options.encoding.categorical = {"k", "b", "id"};
+  options.split = TableSplit{"k", 0.3, 1};
+  options.format = "jsonl";
+  const Table original = open_table(options, {folder_.path("in")});
+  for (const std::string format : {"csv", "jsonl", "tfrecord", "parquet", "block"}) {
+    ConvertOptions convert;
+    convert.files = {folder_.path("in/t.jsonl")};
+    convert.to = options.format = format;
+    convert.folder = folder_.path("as-" + format);
+    convert_files(convert);
+    const Table table = open_table(options, {folder_.path("as-" + format)});
+    EXPECT_EQ(hash_of(*table.source), hash_of(*original.source)) << format;
+    EXPECT_EQ(hash_of(*table.held_out), hash_of(*original.held_out)) << format;
+  }
 }
 
 // In files whose records name their values themselves, such a column would only be missing everywhere.

@@ -93,6 +93,8 @@ TEST_F(RunOnSelection, ExpressionsAreRefusedByTheirLine) {
             std::string::npos)
       << refused.err;
   EXPECT_NE(tool("inspect", {"data.filter=amuont > 3"}).err.find("did you mean amount"), std::string::npos);
+  EXPECT_NE(tool("inspect", {"data.hold_out=0", "data.split.eval=0.1"}).err.find("write data.split.column"),
+            std::string::npos);
 }
 
 TEST_F(RunOnSelection, ToolsWorkOnWhatIsSelected) {

@@ -95,7 +95,7 @@ class FileBytes : public ByteSource {
       if (got == 0)
         throw UserError(
             "{}: ends at byte {}, but had {} bytes when the run began; it was cut while it was read", name(),
-            offset + static_cast<int64_t>(done), size());
+            status().st_size, size());
       done += static_cast<size_t>(got);
     }
     check_unchanged(offset);

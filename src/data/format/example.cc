@@ -202,7 +202,10 @@ void survey_example(std::string_view message, FieldSurvey& survey) {
     for_each_value(
         feature, [&](std::string_view) { ++values; },
         [&](std::string_view packed) { values += static_cast<int64_t>(packed.size() / sizeof(float)); },
-        [&](int64_t) { ++values; });
+        [&](int64_t value) {
+          ++values;
+          seen.beyond_double = seen.beyond_double || FieldSurvey::is_beyond_double(value);
+        });
     if (values == 0) return;
     seen.text = seen.text || feature.kind == ListKind::kBytes;
     seen.real = seen.real || feature.kind == ListKind::kFloats;

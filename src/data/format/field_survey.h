@@ -21,9 +21,15 @@ class FieldSurvey {
     std::string name;
     bool whole = false, real = false, text = false, truth = false;
     bool beyond_double = false;  // a whole number that f64 cannot hold
+    bool beyond_whole = false;   // one that i64 cannot hold either; it counts as real
     bool list = false;           // several values in a record are possible
     int64_t fewest = -1, most = -1;
   };
+
+  static bool is_beyond_double(int64_t whole) {
+    constexpr int64_t kExact = int64_t{1} << 53;
+    return whole > kExact || whole < -kExact;
+  }
 
   Seen& seen(std::string_view name) {
     // Records mostly have their members in one order.

@@ -43,6 +43,27 @@ std::string FormatOptions::index_text() const {
   return bad == BadRecords::kSkip ? text() : FormatOptions{{}, settings, bad}.text();
 }
 
+std::vector<BlockField> Format::all_fields(std::span<const std::unique_ptr<ByteSource>> shards,
+                                           const std::vector<std::string>& without) const {
+  const auto fields_of = [&](const ByteSource& shard) {
+    std::vector<BlockField> left = fields(shard);
+    std::erase_if(left, [&](const BlockField& field) {
+      return std::find(without.begin(), without.end(), field.name) != without.end();
+    });
+    return left;
+  };
+  const std::vector<BlockField> first = fields_of(*shards[0]);
+  const auto has = [](const std::vector<BlockField>& all, const std::string& name) {
+    return std::any_of(all.begin(), all.end(), [&](const BlockField& field) { return field.name == name; });
+  };
+  for (const auto& shard : shards.subspan(1))
+    for (const BlockField& field : fields_of(*shard))
+      if (!has(first, field.name))
+        throw UserError("{} has a column '{}', which {} does not have", shard->name(), field.name,
+                        shards[0]->name());
+  return first;
+}
+
 std::vector<GranuleSpan> ShardDecoder::spans(int64_t first, int64_t count) const {
   return {span_of(index(), first, count)};
 }

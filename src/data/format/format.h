@@ -111,6 +111,11 @@ class Format {
   // Throws UserError for a wanted column that is in none of the shards. Formats that know their columns do
   // that in fields(); of those whose records name their values themselves, the first records are looked at.
   virtual void check_columns(std::span<const std::unique_ptr<ByteSource>> /*shards*/) const {}
+  // All columns that the shards have but those named, in types that hold every value of any record as it is.
+  // Throws UserError for a column that cannot be read, or is not in all shards of a format that knows its
+  // columns.
+  virtual std::vector<BlockField> all_fields(std::span<const std::unique_ptr<ByteSource>> shards,
+                                             const std::vector<std::string>& without) const;
   // Looks through a whole shard in order. Does not depend on the wanted columns unless bad records are
   // skipped. Memory stays small however long the shard or a record is. The
   // content's hash is added by the caller. A shard without records is a UserError, unless all of them are

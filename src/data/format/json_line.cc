@@ -90,7 +90,7 @@ void add_scalar(json::value value, int column, RecordSink& sink) {
     case json::json_type::boolean: {
       const bool truth = checked<bool>(value.get_bool());
       if (sink.type(column) == ValueType::kBytes)
-        sink.add_text(column, truth ? "true" : "false");
+        sink.add_text(column, truth ? "1" : "0");  // as in formats that have no such values
       else
         sink.add_whole(column, truth ? 1 : 0);
       return;
@@ -140,13 +140,14 @@ void survey_scalar(json::value value, FieldSurvey::Seen& seen) {
   if (type == json::json_type::boolean) {
     seen.truth = true;
   } else if (type == json::json_type::number) {
-    constexpr int64_t kExact = int64_t{1} << 53;
     int64_t whole = 0;
     if (value.get_int64().get(whole) == simdjson::SUCCESS) {
       seen.whole = true;
-      seen.beyond_double = seen.beyond_double || whole > kExact || whole < -kExact;
+      seen.beyond_double = seen.beyond_double || FieldSurvey::is_beyond_double(whole);
     } else {
       seen.real = true;
+      const std::string_view token = trimmed(value.raw_json_token());
+      if (token.find_first_of(".eE") == std::string_view::npos) seen.beyond_whole = true;
     }
   } else {
     seen.text = true;

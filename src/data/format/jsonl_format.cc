@@ -92,7 +92,7 @@ class JsonlFormat : public RecordFormat {
  public:
   explicit JsonlFormat(const FormatOptions& options) : RecordFormat("jsonl", options) {}
 
-  int version() const override { return 1; }
+  int version() const override { return 2; }
   std::string_view suffix() const override { return ".jsonl"; }
 
   std::unique_ptr<ShardDecoder> open(const ByteSource& shard, const ShardIndex& index) const override {
@@ -144,11 +144,19 @@ class JsonlFormat : public RecordFormat {
 
   // Numbers are f64, which takes whatever number comes later, unless it could not hold those that were seen.
   BlockField field_of(const FieldSurvey::Seen& seen) const override {
+    return field_of(seen, seen.beyond_double && !seen.real ? ValueType::kI64 : ValueType::kF64);
+  }
+  BlockField exact_field_of(const FieldSurvey::Seen& seen) const override {
+    const bool mixed = seen.real && seen.beyond_double;
+    return field_of(seen, mixed || seen.beyond_whole ? ValueType::kBytes
+                          : seen.real                ? ValueType::kF64
+                                                     : ValueType::kI64);
+  }
+  static BlockField field_of(const FieldSurvey::Seen& seen, ValueType of_numbers) {
     const bool number = seen.whole || seen.real;
     const ValueType type = seen.text || seen.most < 0 || (number && seen.truth) ? ValueType::kBytes
                            : seen.truth                                         ? ValueType::kU8
-                           : seen.beyond_double && !seen.real                   ? ValueType::kI64
-                                                                                : ValueType::kF64;
+                                                                                : of_numbers;
     const int64_t width = !seen.list ? 1 : seen.fewest == seen.most && seen.most > 1 ? seen.most : kVarying;
     // Now a list, now a single value: as it is written.
     if (seen.list && seen.fewest == 1 && seen.most >= 1) return {seen.name, ValueType::kBytes, 1};

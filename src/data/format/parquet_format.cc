@@ -55,6 +55,16 @@ class ParquetFormat : public Format {
     return fields;
   }
 
+  std::vector<BlockField> all_fields(std::span<const std::unique_ptr<ByteSource>> shards,
+                                     const std::vector<std::string>& without) const override {
+    for (const auto& shard : shards)
+      for (const Leaf& leaf : parquet::read_metadata(*shard).leaves)
+        if (!leaf.refusal.empty() &&
+            std::none_of(without.begin(), without.end(), [&](const auto& name) { return leaf.is_of(name); }))
+          throw UserError("{}: column '{}' {}", shard->name(), leaf.name, leaf.refusal);
+    return Format::all_fields(shards, without);
+  }
+
   ShardIndex index(const ByteSource& shard, const Progress& progress) const override {
     FileLayout layout{parquet::read_metadata(shard), {}, {}, limits_};
     layout.wanted = wanted(layout.metadata, shard);
@@ -115,7 +125,7 @@ class ParquetFormat : public Format {
 
   void refuse_if_wanted(const Leaf& leaf, const ByteSource& shard) const {
     for (const BlockField& column : options().columns)
-      if (leaf.name == column.name || leaf.name.starts_with(column.name + "."))
+      if (leaf.is_of(column.name))
         throw UserError("{}: column '{}' {}", shard.name(), column.name, leaf.refusal);
   }
 

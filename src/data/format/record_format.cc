@@ -62,6 +62,29 @@ std::vector<BlockField> RecordFormat::fields(const ByteSource& shard) const {
   return fields;
 }
 
+std::vector<BlockField> RecordFormat::all_fields(std::span<const std::unique_ptr<ByteSource>> shards,
+                                                 const std::vector<std::string>& without) const {
+  FieldSurvey found;
+  for (const auto& shard : shards) {
+    const auto record = [&](int64_t offset, std::string_view content, const char* problem) {
+      try {
+        if (problem == nullptr) problem = damage_of(content);
+        if (problem != nullptr) refuse(*shard, offset, problem);
+        survey(content, found);
+      } catch (const RecordProblem& refused) {
+        refuse(*shard, offset, refused.what());
+      }
+      return true;
+    };
+    scan(*shard, record, [](int64_t) {});
+  }
+  std::vector<BlockField> fields;
+  for (const FieldSurvey::Seen& seen : found.all())
+    if (std::find(without.begin(), without.end(), seen.name) == without.end())
+      fields.push_back(exact_field_of(seen));
+  return fields;
+}
+
 void RecordFormat::check_columns(std::span<const std::unique_ptr<ByteSource>> shards) const {
   std::vector<std::string_view> wanted;
   for (const BlockField& column : options().columns) wanted.push_back(column.name);

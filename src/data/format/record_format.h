@@ -19,6 +19,8 @@ class RecordFormat : public Format {
 
   std::string_view name() const override { return name_; }
   std::vector<BlockField> fields(const ByteSource& shard) const override;
+  std::vector<BlockField> all_fields(std::span<const std::unique_ptr<ByteSource>> shards,
+                                     const std::vector<std::string>& without) const override;
   void check_columns(std::span<const std::unique_ptr<ByteSource>> shards) const override;
   ShardIndex index(const ByteSource& shard, const Progress& progress) const override;
 
@@ -34,7 +36,10 @@ class RecordFormat : public Format {
   virtual const char* damage_of(std::string_view content) const;
   virtual void survey(std::string_view content, FieldSurvey& survey) const = 0;
   virtual void read(std::string_view content, RecordSink& sink) const = 0;
+  // As which a column is read that holds what was seen, and more of the kind.
   virtual BlockField field_of(const FieldSurvey::Seen& seen) const = 0;
+  // The same where all values were seen: each is held as it is.
+  virtual BlockField exact_field_of(const FieldSurvey::Seen& seen) const = 0;
   // Throws UserError.
   [[noreturn]] virtual void refuse(const ByteSource& shard, int64_t offset,
                                    std::string_view problem) const = 0;

@@ -211,6 +211,11 @@ class TfrecordFormat : public RecordFormat {
                                                      : ValueType::kF32;
     return {seen.name, type, seen.most < 0 ? 1 : seen.fewest == seen.most ? seen.most : kVarying};
   }
+  BlockField exact_field_of(const FieldSurvey::Seen& seen) const override {
+    BlockField field = field_of(seen);
+    if (seen.real && seen.beyond_double) field.type = ValueType::kBytes;
+    return field;
+  }
 };
 
 }  // namespace

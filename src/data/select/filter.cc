@@ -82,8 +82,7 @@ std::vector<BlockField> Filter::columns() const {
   collect(root_, uses);
   std::vector<BlockField> fields;
   for (const ColumnUse& use : uses)
-    fields.push_back(
-        {use.name, use.numbers && !use.beyond_double ? ValueType::kF64 : ValueType::kBytes, 1});
+    fields.push_back({use.name, use.numbers && !use.beyond_double ? ValueType::kF64 : ValueType::kBytes, 1});
   return fields;
 }
 

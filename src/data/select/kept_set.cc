@@ -121,7 +121,7 @@ std::shared_ptr<const RecordSet> kept_set(const ShardSet& all, const RecordTest&
   };
   if (options.folder.empty()) return find();
   const std::string key =
-      sha256(fmt::format("set 2\n{} {}\n{}\n{}\n{}\n", all.format().name(), all.format().version(),
+      sha256(fmt::format("set 3\n{} {}\n{}\n{}\n{}\n", all.format().name(), all.format().version(),
                          options.index, all.manifest().fingerprint(), test.text));
   const std::filesystem::path path =
       std::filesystem::path(options.folder) / fmt::format("records-{}.bits", key.substr(0, 16));

@@ -83,6 +83,23 @@ TEST_F(Selection, EqualsAFileOfTheseRecordsOnly) {
   EXPECT_EQ(filtered.source->describe(2), fmt::format("{}:{}", folder_.path("all/t.csv"), third + 2));
 }
 
+// Also where the model takes the column as a number, which holds fewer of them.
+TEST_F(Selection, ComparesWholeNumbersOfTextFilesExactly) {
+  std::string csv = "id,x,y\n", jsonl;
+  for (int64_t i = 0; i < 50; ++i) {
+    csv += fmt::format("{},{},{}\n", 9007199254740980 + i, i, i % 2);
+    jsonl += fmt::format("{{\"id\":{},\"x\":{},\"y\":{}}}\n", 9007199254740980 + i, i, i % 2);
+  }
+  folder_.write("ids/t.csv", csv);
+  folder_.write("ids/t.jsonl", jsonl);
+  for (const std::string format : {"csv", "jsonl"}) {
+    options_.format = format;
+    options_.encoding.numeric = {"id", "x"};
+    options_.filter = "id == 9007199254740993 or id > 9007199254741027";
+    EXPECT_EQ(open("ids/t." + format).source->size(), 3) << format;
+  }
+}
+
 TEST_F(Selection, IsPartOfTheFingerprint) {
   const std::string one = open().source->fingerprint();
   EXPECT_EQ(open().source->fingerprint(), one);

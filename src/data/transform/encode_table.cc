@@ -92,7 +92,11 @@ void encode_labels(const TableEncoding& encoding, const ColumnBlock& block, std:
     const auto value = parse_label(text);
     if (!value)
       throw BadValue(
-          r, fmt::format("the label '{}' is '{}'; it must be 0 or 1", encoding.label, text.substr(0, 40)));
+          r, fmt::format("the label '{}' is '{}'; it must be 0 or 1{}", encoding.label, text.substr(0, 40),
+                         is_missing(text) ? fmt::format("; to leave such records out, write "
+                                                        "data.filter: \"{} is not missing\"",
+                                                        encoding.label)
+                                          : ""));
     labels[r] = *value;
   });
 }

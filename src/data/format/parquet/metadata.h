@@ -43,6 +43,8 @@ struct Leaf {
   std::string refusal;     // why it cannot be read and what to write instead; empty: it can
 
   bool list() const { return max_repetition > 0; }
+  // Whether it is this column, or part of it.
+  bool is_of(const std::string& column) const { return name == column || name.starts_with(column + "."); }
   BlockField field() const;
 };
 
