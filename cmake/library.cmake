@@ -22,6 +22,8 @@ function(lockstep_library name)
   if(tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE lockstep_${name} GTest::gtest_main)
+    # Half of all files are tests, and these take a quarter less time to compile like that.
+    target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-O1>)
     if(TARGET lockstep_testing)
       target_link_libraries(${name}_test PRIVATE lockstep_testing)
     endif()

@@ -52,11 +52,12 @@ class TextKinds {
   }
 
  private:
-  // 007, +1 and whole numbers beyond 64 bits are names, not numbers: written as numbers they would be others.
+  // 007, +1, -0 and whole numbers beyond 64 bits would not come back from a number as they were.
   void look_at_number(std::string_view text) {
     const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
     const auto whole = integer_of(text);
-    if (digits.starts_with('+') || (digits.size() > 1 && digits[0] == '0' && is_digit(digits[1])) ||
+    if (digits.starts_with('+') || text == "-0" ||
+        (digits.size() > 1 && digits[0] == '0' && is_digit(digits[1])) ||
         (!whole && std::all_of(digits.begin(), digits.end(), is_digit)))
       text_ = true;
     else if (whole)

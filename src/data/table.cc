@@ -203,8 +203,8 @@ TableSelection records_of(const TableOptions& options, const Transforms& transfo
   const SelectionOptions selection = selection_of(options);
   if (!selection.any()) return {shards};
   const auto open_columns = [&](const std::vector<BlockField>& asked) {
-    // In the types in which they decided what is bad; text is taken as it is written, where no number that a
-    // model takes stands between.
+    // In the types in which they decided what is bad. What is asked for as text is taken as it is written:
+    // the number that a model takes may stand for several texts.
     std::vector<BlockField> columns;
     const std::vector<BlockField>& known = indexed_by->options().columns;
     for (const BlockField& column : asked)
