@@ -19,6 +19,8 @@ SHUFFLE = 8192  # records in the buffer
 
 
 class TfData(input_base.Pipeline):
+    epochs = None  # without end
+
     def __init__(self, args, truth):
         super().__init__(args, truth)
         tf.random.set_seed(7)
@@ -33,7 +35,7 @@ class TfData(input_base.Pipeline):
         """All records of all files as bytes, shuffled."""
         files = tf.data.Dataset.from_tensor_slices(self.files).shuffle(len(self.files))
         options = {"num_parallel_calls": AUTO, "deterministic": False, "cycle_length": len(self.files)}
-        return files.interleave(read, **options).shuffle(SHUFFLE).repeat()
+        return files.interleave(read, **options).shuffle(SHUFFLE).repeat(self.epochs)
 
     def batches(self, read, parse):
         records = self.records_of(read).batch(self.batch, drop_remainder=True)
@@ -51,6 +53,14 @@ class TfData(input_base.Pipeline):
                     (pathlib.Path(folder) / name).write_bytes(content)
                 tf.train.Checkpoint(iterator=iterator).read(f"{folder}/state").assert_consumed()
         return iterator
+
+    def open_epoch(self):
+        # Where order need not be kept, a batch of the next epoch may overtake the last ones of this.
+        self.epochs = 1
+        try:
+            return self.open()
+        finally:
+            self.epochs = None
 
     def save(self, iterator):
         with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +132,7 @@ class Jpeg(TfData):
         def normalise(images, labels):
             return {"images": (images - means) * scales, "labels": labels}
 
-        files = tf.data.Dataset.from_tensor_slices((paths, labels)).shuffle(len(paths)).repeat()
+        files = tf.data.Dataset.from_tensor_slices((paths, labels)).shuffle(len(paths)).repeat(self.epochs)
         images = files.map(decode, num_parallel_calls=AUTO, deterministic=False)
         batches = images.batch(self.batch, drop_remainder=True)
         return batches.map(normalise, num_parallel_calls=AUTO).prefetch(AUTO)
