@@ -21,7 +21,8 @@ Scratch& scratch() {
 
 }  // namespace
 
-std::shared_ptr<const EncodedDictionary> ColumnDictionaries::encoded(const EncodedColumn& column) {
+const EncodedDictionary& ColumnDictionaries::encoded(const EncodedColumn& column) {
+  if (encoded_ != nullptr && encoded_leaf_ == column.leaf) return *encoded_;
   if (reading_.chunk_of(column).dictionary.bytes == 0)
     throw Damaged("it refers to a dictionary, and there is none");
   const auto make = [&] {
@@ -31,12 +32,14 @@ std::shared_ptr<const EncodedDictionary> ColumnDictionaries::encoded(const Encod
                           *reading_.cache.memory()));
     return piece;
   };
-  return reading_.cache.get(reading_.key_of(column, kDictionary), make)->encoded;
+  encoded_ = reading_.cache.get(reading_.key_of(column, kDictionary), make)->encoded;
+  encoded_leaf_ = column.leaf;
+  return *encoded_;
 }
 
 size_t ColumnDictionaries::size(const EncodedColumn& column) {
   const auto known = stored(column);
-  return known ? known->size : encoded(column)->size;
+  return known ? known->size : encoded(column).size;
 }
 
 bool ColumnDictionaries::read_few(const EncodedColumn& column, FewRows& few) {

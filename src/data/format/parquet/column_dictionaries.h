@@ -16,8 +16,8 @@ class ColumnDictionaries {
   // `reading` outlives this.
   explicit ColumnDictionaries(const GroupReading& reading) : reading_(reading) {}
 
-  // All throw Damaged.
-  std::shared_ptr<const EncodedDictionary> encoded(const EncodedColumn& column);
+  // All throw Damaged. This one stays until that of another column is asked for.
+  const EncodedDictionary& encoded(const EncodedColumn& column);
   size_t size(const EncodedColumn& column);
   // The entries that `few` picks, as numbers, as long as the dictionary is not kept. False: it has to be.
   bool read_few(const EncodedColumn& column, FewRows& few);
@@ -35,6 +35,8 @@ class ColumnDictionaries {
   std::optional<int64_t> mapped_;
   std::shared_ptr<const Dictionary> unpacked_;  // the last one; its values may lie in memory of the thread
   size_t unpacked_leaf_ = 0;
+  std::shared_ptr<const EncodedDictionary> encoded_;  // the last one
+  size_t encoded_leaf_ = 0;
 };
 
 }  // namespace lockstep::parquet

@@ -32,6 +32,9 @@ class PageRowReader {
   // `reading` outlives this.
   explicit PageRowReader(const GroupReading& reading) : reading_(reading), dictionaries_(reading) {}
 
+  // So many rows of a column, of whatever pages, are taken before those of another.
+  void take_together(size_t rows) { rows_together_ = rows; }
+
   // For each of the column's places, where to put it.
   using Outs = std::vector<uint32_t*>;
 
@@ -61,6 +64,8 @@ class PageRowReader {
   Piece decode(const EncodedColumn& column, int64_t page, std::string_view stored);
   // Without unpacking what can be read from where it lies in the file.
   bool take_few(const EncodedColumn& column, int64_t number, const PageRows& rows, const Outs& outs);
+  // Whether a dictionary is in the processor's cache, to which it is brought if that is worth it.
+  bool is_near(const EncodedDictionary& dictionary);
   bool take_opened(const EncodedColumn& column, Page page, const PageRows& rows, const Outs& outs);
   bool take_form(const EncodedColumn& column, Page page, const PageRows& rows, const Outs& outs);
   bool take_piece(const EncodedColumn& column, const Page& page, const PageRows& rows, const Outs& outs);
@@ -78,6 +83,8 @@ class PageRowReader {
   ColumnDictionaries dictionaries_;
   std::optional<int64_t> mapped_;
   bool maps_pages_ = false;
+  size_t rows_together_ = 0;
+  const EncodedDictionary* near_ = nullptr;  // the last one
 };
 
 }  // namespace lockstep::parquet

@@ -72,6 +72,7 @@ bool RowDecoder::decode(const RowEncoding& encoding, const Part& part, const uin
   std::vector<uint32_t*> outs;
   for (size_t done = 0; done < count; done += kStretch) {
     const size_t here = std::min(kStretch, count - done);
+    reader.take_together(here);
     // Columns a power of two apart would all want the same few places of the nearest cache.
     const size_t apart = (here + 15) / 16 * 16 + 16;
     for (const Group& group : groups) {

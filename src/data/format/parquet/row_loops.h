@@ -9,6 +9,9 @@ namespace lockstep::parquet {
 // The largest of them; 0 where there are none.
 uint32_t most_of_picks(const uint32_t* picks, size_t count);
 
+// Reads them, so that they are in a near cache.
+void bring_near(const uint32_t* entries, size_t count);
+
 // out[i] = entries[picks[i]]. Meanwhile the entries that `next` picks are asked for from memory.
 void pick_entries(const uint32_t* entries, std::span<const uint32_t> picks, std::span<const uint32_t> next,
                   uint32_t* out);
