@@ -93,13 +93,15 @@ bool PageRowReader::is_few(const EncodedColumn& column, int64_t page, const Page
 }
 
 PageRowReader::Page PageRowReader::open(const EncodedColumn& column, int64_t number, const PageRows& rows) {
-  std::array<PieceUse, 2> uses{PieceUse{reading_.key_of(column, form_of(number))},
-                               PieceUse{reading_.key_of(column, number), static_cast<int64_t>(rows.count)}};
-  reading_.cache.find(uses);
-  if (uses[0].piece) return open_form(column, std::move(uses[0].piece), rows, true);
-  if (uses[1].piece) {
-    reading_.cache.used({&uses[1], 1});
-    return {std::move(uses[1].piece)};
+  // Most pages have a form.
+  PieceUse known{reading_.key_of(column, form_of(number))};
+  reading_.cache.find({&known, 1});
+  if (known.piece) return open_form(column, std::move(known.piece), rows, true);
+  PieceUse use{reading_.key_of(column, number), static_cast<int64_t>(rows.count)};
+  reading_.cache.find({&use, 1});
+  if (use.piece) {
+    reading_.cache.used({&use, 1});
+    return {std::move(use.piece)};
   }
   const PageSpan span = spans_of(reading_.layout, reading_.group, column.leaf, number)[0];
   const std::string_view stored = reading_.read(span.offset, static_cast<size_t>(span.bytes), scratch().page);
@@ -109,16 +111,16 @@ PageRowReader::Page PageRowReader::open(const EncodedColumn& column, int64_t num
                         reading_.layout.limits);
   if (made.form) {
     const char* values = stored.data() + (made.form->offset - span.offset);
-    auto kept = reading_.cache.get(uses[0].key, [&] { return std::move(made); });
+    auto kept = reading_.cache.get(known.key, [&] { return std::move(made); });
     const PageForm* form = &*kept->form;
     return {std::move(kept), form, values};
   }
   const auto make = [&] { return decode(column, number, stored); };
   // What is used up at once is not worth a place.
   if (static_cast<int64_t>(rows.count) >= in_page) return {std::make_shared<const Piece>(make())};
-  uses[1].piece = reading_.cache.get(uses[1].key, make);
-  reading_.cache.used({&uses[1], 1});
-  return {std::move(uses[1].piece)};
+  use.piece = reading_.cache.get(use.key, make);
+  reading_.cache.used({&use, 1});
+  return {std::move(use.piece)};
 }
 
 PageRowReader::Page PageRowReader::open_form(const EncodedColumn& column, std::shared_ptr<const Piece> known,
