@@ -376,7 +376,7 @@ def main():
         "--case", nargs="*", choices=list(CASES), default=list(CASES), help="only these; others keep their figures"
     )
     parser.add_argument("--only", nargs="*", help="only these peers; the result is printed, not kept")
-    parser.add_argument("--warm-up", type=float, default=1, help="seconds of reading before what is timed")
+    parser.add_argument("--warm-up", type=float, default=3, help="seconds of reading before what is timed")
     parser.add_argument("--seconds", type=float, default=3, help="that are timed in each turn")
     parser.add_argument("--repeats", type=int, default=3, help="turns of each")
     parser.add_argument("--quick", action="store_true", help="one short turn of each; printed, not kept")

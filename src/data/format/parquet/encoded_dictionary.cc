@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "data/format/parquet/row_loops.h"
 #include "data/format/parquet/thrift.h"
 
 namespace lockstep::parquet {
@@ -71,9 +70,12 @@ EncodedDictionary encode_dictionary(const Dictionary& dictionary, const BlockFie
   return encoded;
 }
 
+void check_pick(uint32_t pick, size_t size) {
+  if (pick >= size) throw Damaged(fmt::format("it refers to entry {} of a dictionary of {}", pick, size));
+}
+
 void check_picks(std::span<const uint32_t> picks, size_t size) {
-  if (const uint32_t most = most_of_picks(picks.data(), picks.size()); most >= size)
-    throw Damaged(fmt::format("it refers to entry {} of a dictionary of {}", most, size));
+  for (const uint32_t pick : picks) check_pick(pick, size);
 }
 
 }  // namespace lockstep::parquet

@@ -31,7 +31,8 @@ EncodedDictionary encode_dictionary(const Dictionary& dictionary, const BlockFie
                                     const std::vector<size_t>& places, const RowEncoding& encoding,
                                     BigMemory& memory);
 
-// Throws Damaged where one is not below the size of its dictionary.
+// Throw Damaged where one is not below the size of its dictionary.
+void check_pick(uint32_t pick, size_t size);
 void check_picks(std::span<const uint32_t> picks, size_t size);
 
 }  // namespace lockstep::parquet

@@ -13,14 +13,17 @@ namespace lockstep::parquet {
 namespace {
 
 // None of them reaches into a second word.
-void unpack_words(const char* bytes, size_t first, size_t count, int bits, uint32_t* out) {
+uint32_t unpack_words(const char* bytes, size_t first, size_t count, int bits, uint32_t* out) {
   const uint64_t mask = (uint64_t{1} << bits) - 1;
   uint64_t at = first * static_cast<uint64_t>(bits);
+  uint32_t most = 0;
   for (size_t i = 0; i < count; ++i, at += static_cast<uint64_t>(bits)) {
     uint64_t word = 0;
     std::memcpy(&word, bytes + (at >> 3), 8);
     out[i] = static_cast<uint32_t>(word >> (at & 7) & mask);
+    most = std::max(most, out[i]);
   }
+  return most;
 }
 
 bool loops_take(int bits) {
@@ -33,22 +36,22 @@ uint32_t most_of(const char* bytes, size_t count, int bits) {
   uint32_t most = groups > 0 ? most_of_groups(bytes, groups, bits) : 0;
   for (size_t i = groups * 8; i < count; ++i) {
     uint32_t number = 0;
-    unpack_words(bytes, i, 1, bits, &number);
-    most = std::max(most, number);
+    most = std::max(most, unpack_words(bytes, i, 1, bits, &number));
   }
   return most;
 }
 
 }  // namespace
 
-void unpack_bits(const char* bytes, size_t first, size_t count, int bits, uint32_t* out) {
+uint32_t unpack_bits(const char* bytes, size_t first, size_t count, int bits, uint32_t* out) {
   if (!loops_take(bits)) return unpack_words(bytes, first, count, bits, out);
   const size_t head = std::min(count, (8 - first % 8) % 8);
   const size_t groups = (count - head) / 8;
   const size_t tail = head + groups * 8;
-  unpack_words(bytes, first, head, bits, out);
-  unpack_groups(bytes + (first + head) / 8 * static_cast<size_t>(bits), groups, bits, out + head);
-  unpack_words(bytes, first + tail, count - tail, bits, out + tail);
+  return std::max({unpack_words(bytes, first, head, bits, out),
+                   unpack_groups(bytes + (first + head) / 8 * static_cast<size_t>(bits), groups, bits,
+                                 out + head),
+                   unpack_words(bytes, first + tail, count - tail, bits, out + tail)});
 }
 
 PackedRuns::PackedRuns(std::string_view bytes, int bits, size_t count, size_t known)
@@ -81,18 +84,22 @@ std::vector<PackedRuns::Run>::const_iterator PackedRuns::run_of(size_t number) c
          1;
 }
 
-void PackedRuns::copy(const char* bytes, size_t first, size_t count, uint32_t* out) const {
-  if (count == 0) return;
+uint32_t PackedRuns::copy(const char* bytes, size_t first, size_t count, uint32_t* out) const {
+  if (count == 0) return 0;
+  uint32_t most = 0;
   const size_t end = first + count;
   for (auto run = run_of(first); first < end; ++run) {
     const size_t here = std::min(end, end_of(run)) - first;
-    if (run->at == kRepeated)
+    if (run->at == kRepeated) {
       std::fill_n(out, here, run->value);
-    else
-      unpack_bits(bytes + run->at, first - run->first, here, bits_, out);
+      most = std::max(most, run->value);
+    } else {
+      most = std::max(most, unpack_bits(bytes + run->at, first - run->first, here, bits_, out));
+    }
     out += here;
     first += here;
   }
+  return most;
 }
 
 PackedRuns::Extent PackedRuns::extent(size_t first, size_t count) const {

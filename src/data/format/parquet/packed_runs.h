@@ -7,9 +7,9 @@
 
 namespace lockstep::parquet {
 
-// Numbers [first, first + count) of a row of packed ones of 1 to 32 bits; 16 bytes behind the last can be
-// read.
-void unpack_bits(const char* bytes, size_t first, size_t count, int bits, uint32_t* out);
+// Numbers [first, first + count) of a row of packed ones of 1 to 32 bits, and the largest of them, or 0; 16
+// bytes behind the last can be read.
+uint32_t unpack_bits(const char* bytes, size_t first, size_t count, int bits, uint32_t* out);
 
 class PackedRuns {
  public:
@@ -19,9 +19,9 @@ class PackedRuns {
   // The same without looking at numbers that are packed: they have to be checked where they are used.
   PackedRuns(std::string_view bytes, int bits, size_t count) : PackedRuns(bytes, bits, count, kUnchecked) {}
 
-  // Numbers [first, first + count). Those of `bytes` that are in extent() are needed, and 16 behind them can
-  // be read.
-  void copy(const char* bytes, size_t first, size_t count, uint32_t* out) const;
+  // Numbers [first, first + count), and the largest of them, or 0. Those of `bytes` that are in extent() are
+  // needed, and 16 behind them can be read.
+  uint32_t copy(const char* bytes, size_t first, size_t count, uint32_t* out) const;
   struct Extent {
     size_t begin, end;
   };

@@ -32,10 +32,13 @@ Scratch& scratch() {
   return all;
 }
 
-void copy_picks(const PackedRuns& runs, const char* bytes, const PageRows& rows, size_t first, size_t count,
-                uint32_t* out) {
+// Gives the largest.
+uint32_t copy_picks(const PackedRuns& runs, const char* bytes, const PageRows& rows, size_t first,
+                    size_t count, uint32_t* out) {
   if (rows.only == nullptr) return runs.copy(bytes, rows.first + first, count, out);
-  for (size_t i = 0; i < count; ++i) runs.copy(bytes, rows.row(first + i), 1, out + i);
+  uint32_t most = 0;
+  for (size_t i = 0; i < count; ++i) most = std::max(most, runs.copy(bytes, rows.row(first + i), 1, out + i));
+  return most;
 }
 
 // copy(first, count, picks) gives some picks. Of a dictionary that is not near, the entries of picks that
@@ -204,13 +207,14 @@ bool PageRowReader::take_form(const EncodedColumn& column, Page page, const Page
     maps_pages_ = true;
   }
   look_up_all(dictionary, is_near(dictionary), rows.count, outs, [&](size_t first, size_t count, uint32_t* picks) {
+    uint32_t most = 0;
     const auto copy = [&](std::string_view = {}) {
-      copy_picks(*page.form->picks, page.values, rows, first, count, picks);
+      most = copy_picks(*page.form->picks, page.values, rows, first, count, picks);
     };
     // Reading says what is wrong with a file.
     if (page.mapped && !page.mapped->read(copy)) page = open_form(column, page.piece, rows, false);
     if (!page.mapped) copy();
-    check_picks({picks, count}, dictionary.size);
+    check_pick(most, dictionary.size);
   });
   return true;
 }

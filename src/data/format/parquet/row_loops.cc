@@ -44,16 +44,6 @@ void ask_for(std::byte* rows, size_t row_bytes) {
   }
 }
 
-[[gnu::always_inline]] inline uint32_t largest(const uint32_t* numbers, size_t count) {
-  uint32_t most = 0;
-  for (size_t i = 0; i < count; ++i) most = numbers[i] > most ? numbers[i] : most;
-  return most;
-}
-
-[[gnu::target("avx2")]] uint32_t largest_wide(const uint32_t* numbers, size_t count) {
-  return largest(numbers, count);
-}
-
 bool is_wide() {
   static const bool wide = __builtin_cpu_supports("avx2") != 0;
   return wide;
@@ -66,10 +56,6 @@ void turn_singly(const uint32_t* columns, size_t apart, size_t width, size_t cou
 }
 
 }  // namespace
-
-uint32_t most_of_picks(const uint32_t* picks, size_t count) {
-  return is_wide() ? largest_wide(picks, count) : largest(picks, count);
-}
 
 void bring_near(const uint32_t* entries, size_t count) {
   uint32_t all = 0;

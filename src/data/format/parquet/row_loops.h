@@ -6,9 +6,6 @@
 
 namespace lockstep::parquet {
 
-// The largest of them; 0 where there are none.
-uint32_t most_of_picks(const uint32_t* picks, size_t count);
-
 // Reads them, so that they are in a near cache.
 void bring_near(const uint32_t* entries, size_t count);
 

@@ -2,6 +2,9 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
+#include <array>
+
 namespace lockstep::parquet {
 
 bool has_unpack_loops() { return __builtin_cpu_supports("avx2") != 0; }
@@ -11,18 +14,35 @@ namespace {
 // A group of eight takes `bits` bytes. Its first four numbers are shuffled out of the 16 bytes it begins
 // with, the others out of those from its middle on: each to the low end of a lane, whole bytes too far up at
 // most.
+struct Shuffle {
+  alignas(32) std::array<uint8_t, 32> places;
+  alignas(32) std::array<uint32_t, 8> shifts;
+};
+
+constexpr Shuffle shuffle_of(int bits) {
+  Shuffle shuffle{};
+  for (int i = 0; i < 8; ++i) {
+    const int at = i * bits - (i < 4 ? 0 : bits / 2 * 8);
+    shuffle.shifts[static_cast<size_t>(i)] = static_cast<uint32_t>(at % 8);
+    for (int k = 0; k < 4; ++k)
+      shuffle.places[static_cast<size_t>(i * 4 + k)] = static_cast<uint8_t>(at / 8 + k);
+  }
+  return shuffle;
+}
+
+// Runs are often of some hundred numbers: what they need is worked out once.
+constexpr auto kShuffles = [] {
+  std::array<Shuffle, kMostLoopBits + 1> all{};
+  for (int bits = 0; bits <= kMostLoopBits; ++bits) all[static_cast<size_t>(bits)] = shuffle_of(bits);
+  return all;
+}();
+
 class Groups {
  public:
   explicit Groups(int bits) : middle_(bits / 2), mask_(_mm256_set1_epi32((1 << bits) - 1)) {
-    alignas(32) uint8_t bytes_of[32];
-    alignas(32) uint32_t shift_of[8];
-    for (int i = 0; i < 8; ++i) {
-      const int at = i * bits - (i < 4 ? 0 : middle_ * 8);
-      shift_of[i] = static_cast<uint32_t>(at % 8);
-      for (int k = 0; k < 4; ++k) bytes_of[i * 4 + k] = static_cast<uint8_t>(at / 8 + k);
-    }
-    places_ = _mm256_load_si256(reinterpret_cast<const __m256i*>(bytes_of));
-    shifts_ = _mm256_load_si256(reinterpret_cast<const __m256i*>(shift_of));
+    const Shuffle& shuffle = kShuffles[static_cast<size_t>(bits)];
+    places_ = _mm256_load_si256(reinterpret_cast<const __m256i*>(shuffle.places.data()));
+    shifts_ = _mm256_load_si256(reinterpret_cast<const __m256i*>(shuffle.shifts.data()));
   }
 
   __m256i numbers(const char* bytes) const {
@@ -37,23 +57,30 @@ class Groups {
   __m256i mask_, places_, shifts_;
 };
 
+uint32_t largest_of(__m256i numbers) {
+  alignas(32) std::array<uint32_t, 8> each;
+  _mm256_store_si256(reinterpret_cast<__m256i*>(each.data()), numbers);
+  return *std::max_element(each.begin(), each.end());
+}
+
 }  // namespace
 
-void unpack_groups(const char* bytes, size_t groups, int bits, uint32_t* out) {
+uint32_t unpack_groups(const char* bytes, size_t groups, int bits, uint32_t* out) {
   const Groups all(bits);
-  for (size_t g = 0; g < groups; ++g, bytes += bits, out += 8)
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), all.numbers(bytes));
+  __m256i most = _mm256_setzero_si256();
+  for (size_t g = 0; g < groups; ++g, bytes += bits, out += 8) {
+    const __m256i numbers = all.numbers(bytes);
+    most = _mm256_max_epu32(most, numbers);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), numbers);
+  }
+  return largest_of(most);
 }
 
 uint32_t most_of_groups(const char* bytes, size_t groups, int bits) {
   const Groups all(bits);
   __m256i most = _mm256_setzero_si256();
   for (size_t g = 0; g < groups; ++g, bytes += bits) most = _mm256_max_epu32(most, all.numbers(bytes));
-  alignas(32) uint32_t each[8];
-  _mm256_store_si256(reinterpret_cast<__m256i*>(each), most);
-  uint32_t largest = 0;
-  for (const uint32_t value : each) largest = value > largest ? value : largest;
-  return largest;
+  return largest_of(most);
 }
 
 }  // namespace lockstep::parquet
