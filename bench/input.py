@@ -5,8 +5,8 @@ disk, where both read what they made of the files once.
 The data is written once by bench/peers/input_data.py into build/bench-input and lies in the page cache. Everybody
 gives batches of the same size with the same tensors: for tables 39 normalised f32 values and a label. Before anything
 is compared, everybody reads one epoch whose sums must be those of the data, whatever the order. Then, in turns, each
-opens the data in an already started process (first batch), reads for a second to warm up, and is timed while it goes
-on reading.
+opens the data in an already started process (first batch), reads for three seconds to warm up, in which loaders tune
+themselves and come to the memory that they use, and is timed while it goes on reading.
 
 Loaders with processes of their own run with two, and once more inside one process, which costs them no copies: what
 counts is the better figure. Processor time is that of all processes and their children; memory is the sum of their

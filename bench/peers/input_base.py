@@ -6,7 +6,7 @@ the peer can resume, save(iterator) gives its state as bytes and open(state) goe
 made of the data once and keeps in a folder (--cache), `--build` makes that and prints the seconds it took.
 
 One JSON line comes out: milliseconds from opening to the first batch; records, seconds and processor time of a window
-of continuous reading, after a second of warming up; and with --check the sums of one epoch and resuming in its
+of continuous reading, after some seconds of warming up; and with --check the sums of one epoch and resuming in its
 middle. Processor time is that of the whole tree of processes. The same is printed by `lockstep data bench --json`.
 """
 
