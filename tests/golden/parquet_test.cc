@@ -182,6 +182,24 @@ INSTANTIATE_TEST_SUITE_P(Files, ParquetGolden,
                                            "one_page", "delta_v2", "delta_length"),
                          [](const auto& info) { return std::string(info.param); });
 
+// Of a column without missing values, whose pages are used as they lie in the file.
+TEST(ParquetFiles, PicksBeyondADictionaryAreNamed) {
+  const std::string bytes = golden("dictionary");
+  int64_t named = 0;
+  for (size_t at = 0; at < bytes.size(); at += 5) {
+    std::string damaged = bytes;
+    damaged[at] = '\xff';
+    const std::string message = message_of([&] {
+      const ShardSet set = set_of(damaged, {.columns = {{"f32", ValueType::kF32}}});
+      std::vector<std::byte> rows(300 * 64);
+      StageCounters counters;
+      set.load_rows(HashedRows(set.fields()), 0, 300, {}, rows.data(), counters);
+    });
+    named += holds(message, "t.parquet") && holds(message, "refers to entry") ? 1 : 0;
+  }
+  EXPECT_GT(named, 0);
+}
+
 TEST(ParquetFiles, KnowTheirTypes) {
   const ShardSet set = set_of(golden("plain"));
   std::string types;

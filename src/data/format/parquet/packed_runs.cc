@@ -48,10 +48,10 @@ uint32_t unpack_bits(const char* bytes, size_t first, size_t count, int bits, ui
   const size_t head = std::min(count, (8 - first % 8) % 8);
   const size_t groups = (count - head) / 8;
   const size_t tail = head + groups * 8;
-  return std::max({unpack_words(bytes, first, head, bits, out),
-                   unpack_groups(bytes + (first + head) / 8 * static_cast<size_t>(bits), groups, bits,
-                                 out + head),
-                   unpack_words(bytes, first + tail, count - tail, bits, out + tail)});
+  return std::max(
+      {unpack_words(bytes, first, head, bits, out),
+       unpack_groups(bytes + (first + head) / 8 * static_cast<size_t>(bits), groups, bits, out + head),
+       unpack_words(bytes, first + tail, count - tail, bits, out + tail)});
 }
 
 PackedRuns::PackedRuns(std::string_view bytes, int bits, size_t count, size_t known)

@@ -62,7 +62,8 @@ TEST(PackedRuns, AnyStretchEqualsThatOfAllInEveryWidth) {
         // Only the bytes that it says it needs, and some behind them.
         const auto [begin, end] = runs.extent(first, count);
         const std::string part = bytes.substr(begin, end - begin) + std::string(kReadPast, '\x33');
-        runs.copy(part.data() - begin, first, count, out.data());
+        const uint32_t most = runs.copy(part.data() - begin, first, count, out.data());
+        ASSERT_EQ(most, count == 0 ? 0 : *std::max_element(out.begin(), out.end() - 1));
         ASSERT_TRUE(std::equal(out.begin(), out.end() - 1, numbers.begin() + static_cast<int64_t>(first)))
             << bits << " bits, " << count << " from " << first;
         ASSERT_EQ(out.back(), 7);

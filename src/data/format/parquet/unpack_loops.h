@@ -9,8 +9,8 @@ inline constexpr int kMostLoopBits = 25;  // any of them lies in the four bytes 
 
 // Whether this processor can run the loop.
 bool has_unpack_loops();
-// `groups` times eight numbers of 1 to kMostLoopBits bits, and the largest of them, or 0. 16 bytes behind them
-// can be read.
+// `groups` times eight numbers of 1 to kMostLoopBits bits, and the largest of them, or 0. 16 bytes behind
+// them can be read.
 uint32_t unpack_groups(const char* bytes, size_t groups, int bits, uint32_t* out);
 // Only the largest.
 uint32_t most_of_groups(const char* bytes, size_t groups, int bits);
