@@ -205,18 +205,17 @@ bool PageRowReader::take_form(const EncodedColumn& column, Page page, const Page
     mapped_ = page.form->offset;
     maps_pages_ = true;
   }
-  look_up_all(dictionary, is_near(dictionary), rows.count, outs,
-              [&](size_t first, size_t count, uint32_t* picks) {
-                uint32_t most = 0;
-                const auto copy = [&](std::string_view = {}) {
-                  most = copy_picks(*page.form->picks, page.values, rows, first, count, picks);
-                };
-                // Reading says what is wrong with a file.
-                if (page.mapped && !page.mapped->read(copy))
-                  page = open_form(column, page.piece, rows, false);
-                if (!page.mapped) copy();
-                check_pick(most, dictionary.size);
-              });
+  const bool near = is_near(dictionary);
+  look_up_all(dictionary, near, rows.count, outs, [&](size_t first, size_t count, uint32_t* picks) {
+    uint32_t most = 0;
+    const auto copy = [&](std::string_view = {}) {
+      most = copy_picks(*page.form->picks, page.values, rows, first, count, picks);
+    };
+    // Reading says what is wrong with a file.
+    if (page.mapped && !page.mapped->read(copy)) page = open_form(column, page.piece, rows, false);
+    if (!page.mapped) copy();
+    check_pick(most, dictionary.size);
+  });
   return true;
 }
 
@@ -231,13 +230,13 @@ bool PageRowReader::take_piece(const EncodedColumn& column, const Page& page, co
   const EncodedDictionary& dictionary = dictionaries_.encoded(column);
   if (dictionary.refused) return false;
   if (!piece.missing.empty()) return take_some(piece, dictionary, rows, outs);
-  look_up_all(dictionary, is_near(dictionary), rows.count, outs,
-              [&](size_t first, size_t count, uint32_t* picks) {
-                if (piece.packed_picks)
-                  copy_picks(*piece.packed_picks, piece.packed, rows, first, count, picks);
-                else
-                  for (size_t i = 0; i < count; ++i) picks[i] = piece.picks[rows.row(first + i)];
-              });
+  const bool near = is_near(dictionary);
+  look_up_all(dictionary, near, rows.count, outs, [&](size_t first, size_t count, uint32_t* picks) {
+    if (piece.packed_picks)
+      copy_picks(*piece.packed_picks, piece.packed, rows, first, count, picks);
+    else
+      for (size_t i = 0; i < count; ++i) picks[i] = piece.picks[rows.row(first + i)];
+  });
   return true;
 }
 

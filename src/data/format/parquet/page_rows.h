@@ -29,11 +29,9 @@ struct PageRows {
 
 class PageRowReader {
  public:
-  // `reading` outlives this.
-  explicit PageRowReader(const GroupReading& reading) : reading_(reading), dictionaries_(reading) {}
-
-  // So many rows of a column, of whatever pages, are taken before those of another.
-  void take_together(size_t rows) { rows_together_ = rows; }
+  // `reading` outlives this. About so many rows of a column, of whatever pages, are taken before another's.
+  PageRowReader(const GroupReading& reading, size_t rows_together)
+      : reading_(reading), rows_together_(rows_together), dictionaries_(reading) {}
 
   // For each of the column's places, where to put it.
   using Outs = std::vector<uint32_t*>;
@@ -80,10 +78,10 @@ class PageRowReader {
                    const uint8_t* missing) const;
 
   const GroupReading& reading_;
+  size_t rows_together_;
   ColumnDictionaries dictionaries_;
   std::optional<int64_t> mapped_;
   bool maps_pages_ = false;
-  size_t rows_together_ = 0;
   const EncodedDictionary* near_ = nullptr;  // the last one
 };
 

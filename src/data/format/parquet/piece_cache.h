@@ -9,11 +9,11 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <tuple>
-#include <unordered_map>
 
 #include "base/big_memory.h"
 #include "base/byte_budget.h"
@@ -33,15 +33,6 @@ struct PieceKey {
            std::tie(other.file, other.group, other.leaf, other.piece, other.encoding);
   }
   bool operator==(const PieceKey&) const = default;
-};
-
-struct PieceKeyHash {
-  size_t operator()(const PieceKey& key) const {
-    uint64_t hash = key.file;
-    for (const int64_t part : {key.group, key.leaf, key.piece})
-      hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15;
-    return hash ^ hash >> 32 ^ key.encoding;
-  }
 };
 
 // Some rows of a piece that are wanted.
@@ -80,7 +71,7 @@ class PieceCache {
     int64_t rows_used = 0;
     std::list<PieceKey>::iterator place;
   };
-  using Entries = std::unordered_map<PieceKey, std::shared_ptr<Entry>, PieceKeyHash>;
+  using Entries = std::map<PieceKey, std::shared_ptr<Entry>>;
 
   std::list<PieceKey>& order_of(const PieceKey& key) { return key.piece < 0 ? dictionaries_ : pages_; }
   int64_t room() const;

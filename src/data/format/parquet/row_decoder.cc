@@ -68,11 +68,10 @@ bool RowDecoder::decode(const RowEncoding& encoding, const Part& part, const uin
   const std::vector<Group> groups = groups_of(columns);
   const size_t row_bytes = (groups.back().first + groups.back().places) * kPlaceBytes;
   const GroupReading reading{bytes_, file_, layout_, cache_, encoding, fetch, part.group};
-  PageRowReader reader(reading);
+  PageRowReader reader(reading, std::min(kStretch, count));
   std::vector<uint32_t*> outs;
   for (size_t done = 0; done < count; done += kStretch) {
     const size_t here = std::min(kStretch, count - done);
-    reader.take_together(here);
     // Columns a power of two apart would all want the same few places of the nearest cache.
     const size_t apart = (here + 15) / 16 * 16 + 16;
     for (const Group& group : groups) {

@@ -1,9 +1,8 @@
+// Compiled for AVX2, so nothing of the standard library is used here: what one instantiates of it, all files
+// of a program may come to call.
 #include "data/format/parquet/unpack_loops.h"
 
 #include <immintrin.h>
-
-#include <algorithm>
-#include <array>
 
 namespace lockstep::parquet {
 
@@ -15,34 +14,31 @@ namespace {
 // with, the others out of those from its middle on: each to the low end of a lane, whole bytes too far up at
 // most.
 struct Shuffle {
-  alignas(32) std::array<uint8_t, 32> places;
-  alignas(32) std::array<uint32_t, 8> shifts;
+  alignas(32) uint8_t places[32];
+  alignas(32) uint32_t shifts[8];
 };
 
-constexpr Shuffle shuffle_of(int bits) {
-  Shuffle shuffle{};
-  for (int i = 0; i < 8; ++i) {
-    const int at = i * bits - (i < 4 ? 0 : bits / 2 * 8);
-    shuffle.shifts[static_cast<size_t>(i)] = static_cast<uint32_t>(at % 8);
-    for (int k = 0; k < 4; ++k)
-      shuffle.places[static_cast<size_t>(i * 4 + k)] = static_cast<uint8_t>(at / 8 + k);
-  }
-  return shuffle;
-}
+// Runs are often of some hundred numbers: what they need is worked out once, for every number of bits.
+struct Shuffles {
+  Shuffle of[kMostLoopBits + 1] = {};
 
-// Runs are often of some hundred numbers: what they need is worked out once.
-constexpr auto kShuffles = [] {
-  std::array<Shuffle, kMostLoopBits + 1> all{};
-  for (int bits = 0; bits <= kMostLoopBits; ++bits) all[static_cast<size_t>(bits)] = shuffle_of(bits);
-  return all;
-}();
+  constexpr Shuffles() {
+    for (int bits = 0; bits <= kMostLoopBits; ++bits)
+      for (int i = 0; i < 8; ++i) {
+        const int at = i * bits - (i < 4 ? 0 : bits / 2 * 8);
+        of[bits].shifts[i] = static_cast<uint32_t>(at % 8);
+        for (int k = 0; k < 4; ++k) of[bits].places[i * 4 + k] = static_cast<uint8_t>(at / 8 + k);
+      }
+  }
+};
+constexpr Shuffles kShuffles;
 
 class Groups {
  public:
   explicit Groups(int bits) : middle_(bits / 2), mask_(_mm256_set1_epi32((1 << bits) - 1)) {
-    const Shuffle& shuffle = kShuffles[static_cast<size_t>(bits)];
-    places_ = _mm256_load_si256(reinterpret_cast<const __m256i*>(shuffle.places.data()));
-    shifts_ = _mm256_load_si256(reinterpret_cast<const __m256i*>(shuffle.shifts.data()));
+    const Shuffle& shuffle = kShuffles.of[bits];
+    places_ = _mm256_load_si256(reinterpret_cast<const __m256i*>(shuffle.places));
+    shifts_ = _mm256_load_si256(reinterpret_cast<const __m256i*>(shuffle.shifts));
   }
 
   __m256i numbers(const char* bytes) const {
@@ -58,9 +54,11 @@ class Groups {
 };
 
 uint32_t largest_of(__m256i numbers) {
-  alignas(32) std::array<uint32_t, 8> each;
-  _mm256_store_si256(reinterpret_cast<__m256i*>(each.data()), numbers);
-  return *std::max_element(each.begin(), each.end());
+  alignas(32) uint32_t each[8];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(each), numbers);
+  uint32_t largest = 0;
+  for (const uint32_t value : each) largest = value > largest ? value : largest;
+  return largest;
 }
 
 }  // namespace
