@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-struct ReportOptions {
+struct ShuffleReportOptions {
   int64_t positions = int64_t{1} << 20;
   bool all = false;
 };
@@ -58,7 +58,7 @@ void print(const ShuffleReport& report, bool all) {
 }
 
 // Of a mixture, each source by itself: the records of its first epoch as they come.
-void print_sources(const JobParts& parts, const StepOrder& order, const ReportOptions& options) {
+void print_sources(const JobParts& parts, const StepOrder& order, const ShuffleReportOptions& options) {
   const ReadOrder sources = job_read_order(parts.spec, parts.data);
   const std::vector<int64_t> records = records_of(order, options.positions);
   std::vector<std::vector<int64_t>> own(static_cast<size_t>(sources.parts()));
@@ -78,13 +78,13 @@ void print_sources(const JobParts& parts, const StepOrder& order, const ReportOp
   }
 }
 
-void run(const DataJob& job, const ReportOptions& options) {
+void run(const DataJob& job, const ShuffleReportOptions& options) {
   const JobParts parts = open_parts(job);
   const Source& train = *parts.data.train;
   if (train.size() < 2) throw UserError("one record has no order; a report needs two at least");
   const StepOrder order = job_order(parts);
   if (!parts.spec.data.train.weights.empty()) {
-    ReportOptions mixed = options;
+    ShuffleReportOptions mixed = options;
     mixed.positions = std::min(options.positions, 4 * train.size());
     std::cout << fmt::format("shuffle {}: a mixture, by its sources over {} positions\n",
                              name_of(parts.spec.data.shuffle), mixed.positions);
@@ -103,7 +103,7 @@ void run(const DataJob& job, const ReportOptions& options) {
 void add_data_shuffle_report(CLI::App& data) {
   CLI::App* command = data.add_subcommand("shuffle-report", "print how well a job's order mixes its records");
   const auto job = add_data_job(*command);
-  auto options = std::make_shared<ReportOptions>();
+  auto options = std::make_shared<ShuffleReportOptions>();
   command->add_option("--positions", options->positions, "how many to look at, from the start of the run")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 28))
       ->capture_default_str();

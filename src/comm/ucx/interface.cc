@@ -1,5 +1,7 @@
 #include "comm/ucx/interface.h"
 
+#include <fmt/format.h>
+
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -51,7 +53,7 @@ std::string rdma_ports() {
   std::error_code none;
   for (const auto& card : std::filesystem::directory_iterator("/sys/class/infiniband", none))
     for (const auto& port : std::filesystem::directory_iterator(card.path() / "ports", none))
-      ports += "," + card.path().filename().string() + ":" + port.path().filename().string();
+      ports += fmt::format(",{}:{}", card.path().filename().string(), port.path().filename().string());
   return ports;
 }
 

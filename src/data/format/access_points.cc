@@ -58,7 +58,7 @@ std::optional<AccessPoints> load(const std::string& path, const std::string& val
 std::string points_path(const std::string& file, const std::string& folder) {
   const fs::path path(file);
   const fs::path in = folder.empty() ? path.parent_path() / ".lockstep-index" : fs::path(folder);
-  const std::string apart = folder.empty() ? "" : "." + sha256(fs::absolute(path).string()).substr(0, 8);
+  const std::string apart = folder.empty() ? "" : fmt::format(".{:.8}", sha256(fs::absolute(path).string()));
   return (in / fmt::format("{}{}.points", path.filename().string(), apart)).string();
 }
 

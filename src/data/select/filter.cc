@@ -13,14 +13,14 @@ namespace {
 
 using Kind = FilterNode::Kind;
 
-std::string quoted(std::string_view text, char quote) {
+std::string in_quotes(std::string_view text, char quote) {
   std::string out(1, quote);
   for (const char c : text) out.append(c == quote ? 2 : 1, c);
   return out + quote;
 }
 
 std::string text_of(const ScalarValue& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return quoted(*text, '\'');
+  if (const auto* text = std::get_if<std::string>(&value)) return in_quotes(*text, '\'');
   const auto& number = std::get<ExactNumber>(value);
   return number.whole ? fmt::format("{}", *number.whole) : fmt::format("{}", number.value);
 }
@@ -33,7 +33,7 @@ std::string text_of(const FilterNode& node) {
     for (const FilterNode& part : node.parts) parts.push_back(text_of(part));
     return fmt::format("({})", fmt::join(parts, node.kind == Kind::kAnd ? " and " : " or "));
   }
-  const std::string column = quoted(node.column, '`');
+  const std::string column = in_quotes(node.column, '`');
   if (node.kind == Kind::kMissing) return column + " is missing";
   std::vector<std::string> values;
   for (const ScalarValue& value : node.values) values.push_back(text_of(value));

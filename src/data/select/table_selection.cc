@@ -121,11 +121,11 @@ class Selector {
 
   std::shared_ptr<const ShardSet> part(const RecordSet& set, const char* side) const {
     std::string definition = side;
-    if (!options_.filter.empty()) definition += "\nfilter " + Filter(options_.filter).text();
-    if (options_.split) definition += "\n" + options_.split->text();
+    if (!options_.filter.empty()) definition += fmt::format("\nfilter {}", Filter(options_.filter).text());
+    if (options_.split) definition += fmt::format("\n{}", options_.split->text());
     if (!options_.split && options_.hold_out > 0) definition += fmt::format("\nhold {}", options_.hold_out);
     if (options_.subsample && side == std::string_view("train"))
-      definition += "\n" + options_.subsample->text();
+      definition += fmt::format("\n{}", options_.subsample->text());
     return std::make_shared<ShardSet>(all_->select(std::make_shared<RecordSet>(set), definition));
   }
 

@@ -1,0 +1,4 @@
+// For tests.
+#include <gtest/gtest.h>
+
+#include "graph.h"
