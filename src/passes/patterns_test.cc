@@ -179,7 +179,7 @@ TEST(Patterns, ReluGoesIntoTheBatchNormBeforeIt) {
   const std::string body = "  y, mean, rstd, var = batch_norm(x, w, b)";
   expect_rewrite(
       imported, inputs + body + "  z = relu(y)  return z, m <- mean }",
-      std::string(inputs) + "  z, mean, rstd, var = batch_norm(x, w, b) {relu=true}  return z, m <- mean }");
+      inputs + std::string("  z, mean, rstd, var = batch_norm(x, w, b) {relu=true}  return z, m <- mean }"));
   const std::string shared = inputs + body + "  z = relu(y)  return z, y, m <- mean }";
   expect_rewrite(imported, shared, shared);
 }
