@@ -1,4 +1,8 @@
-// Backend: where memory, streams and kernels come from. The runtime speaks to devices only through this.
+// Backend: one device. Memory, streams and kernels come from here, and the runtime speaks to devices only through this.
+//
+// A device works asynchronously: kernels and copies are put on a stream and run later, in the order of that
+// stream; an event marks a point of it, which the host or another stream can wait for. On the CPU everything
+// has run by the time it is put there, so an event is complete when it is made.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -8,8 +12,13 @@
 
 namespace lockstep {
 
-// A block of device memory. data() is an address of the device; only upload and download may be used to look
-// inside.
+enum class MemoryKind : uint8_t {
+  kHost,    // of the process; where workers of a host can share it
+  kPinned,  // of the process too, at an address that the device copies from and to while the host goes on
+  kDevice,  // only the device reads and writes it
+};
+std::string_view name_of(MemoryKind kind);
+
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -17,14 +26,34 @@ class Buffer {
   virtual int64_t bytes() const = 0;
 };
 
-// A queue of kernels that run in order. On a device that runs at once, enqueue runs and synchronize has
-// nothing to do.
+// A point of a stream.
+class Event {
+ public:
+  virtual ~Event() = default;
+  // Returns when all that was on the stream before it has run; throws DeviceError where some of it failed.
+  virtual void wait() = 0;
+};
+using EventPtr = std::shared_ptr<Event>;
+
+// A queue of work that runs in order. Memory that is given to it stays as it is until the work has run: see record()
+// and synchronize(). Streams are fed by one thread each.
 class Stream {
  public:
   virtual ~Stream() = default;
+  // The spans of `args` are read at once.
   virtual void enqueue(Kernel& kernel, const KernelArgs& args) = 0;
+  // Between any two kinds of memory; of the host's, pinned.
+  virtual void copy(void* to, const void* from, int64_t bytes) = 0;
+  virtual void zero(void* at, int64_t bytes) = 0;
+  virtual EventPtr record() = 0;
+  // What comes after runs when the event, of any stream of this device, is complete.
+  virtual void wait(const EventPtr& event) = 0;
+  // Returns when all that was put on the stream has run; throws as Event::wait.
   virtual void synchronize() = 0;
 };
+
+enum class StreamKind : uint8_t { kCompute, kCommunication, kCopy };
+inline constexpr int kStreamKinds = 3;
 
 class Backend {
  public:
@@ -33,21 +62,35 @@ class Backend {
   // The instruction-set class or GPU architecture: part of a run's identity, since rounding may depend on it.
   virtual std::string architecture() const = 0;
   virtual int64_t alignment() const { return 64; }
-  // Whether its kernels work in memory of the host, which processes can share.
-  virtual bool in_host_memory() const { return false; }
+  // What its kernels work in: kHost or kDevice.
+  virtual MemoryKind memory() const { return MemoryKind::kDevice; }
   // How many threads may work on the host for it.
   virtual int host_threads() const { return 1; }
 
   virtual KernelChoice choose(const Graph& graph, const Node& node) = 0;
-  virtual std::unique_ptr<Buffer> allocate(int64_t bytes) = 0;  // contents zero
-  virtual std::unique_ptr<Stream> make_stream() = 0;
-  virtual void upload(void* device, const void* host, int64_t bytes) = 0;
-  virtual void zero(void* device, int64_t bytes) = 0;
-  virtual void copy(void* to, const void* from, int64_t bytes) = 0;  // both on the device
-  virtual void download(void* host, const void* device, int64_t bytes) = 0;
+  // Contents zero. Pinned memory of a backend that works in the host's is like any other.
+  virtual std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryKind kind) = 0;
+  std::unique_ptr<Buffer> allocate(int64_t bytes) { return allocate(bytes, memory()); }
+  virtual Stream& stream(StreamKind kind) = 0;
+  Stream& compute() { return stream(StreamKind::kCompute); }
+
+  // For all that is not in the step's way: behind what was put on the compute stream so far, and done on return.
+  virtual void upload(void* device, const void* host, int64_t bytes);
+  virtual void copy(void* to, const void* from, int64_t bytes);  // both on the device
+  virtual void download(void* host, const void* device, int64_t bytes);
 };
 
 std::unique_ptr<Backend> make_cpu_backend(int threads);
 std::unique_ptr<Backend> make_null_backend();
+
+// What a job may ask for.
+enum class DeviceKind : uint8_t { kAuto, kCpu, kCuda, kNull };
+struct DeviceOptions {
+  DeviceKind kind = DeviceKind::kAuto;
+  int threads = 1;     // of the host, for kernels that run there
+  int local_rank = 0;  // among the workers of this host, who divide its devices
+};
+// The one place that knows which devices there are. Throws UserError for one that this program or machine lacks.
+std::unique_ptr<Backend> make_backend(const DeviceOptions& options);
 
 }  // namespace lockstep

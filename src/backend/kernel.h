@@ -16,6 +16,7 @@ struct KernelArgs {
   std::span<void* const> inputs;   // one address per operand of the node
   std::span<void* const> outputs;  // one per result; may equal an input's where the op allows in-place
   void* workspace = nullptr;       // workspace_bytes() bytes, contents undefined
+  void* queue = nullptr;           // the device library's name of the stream it runs on, where there is one
 };
 
 // Host memory that kernels hold for as long as they exist, beside what the plan gives them.

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,8 @@ struct Collective {
   std::byte* result = nullptr;  // of all_to_all
   std::string label = {};       // for messages: "bucket 3"
   uint64_t number = 0;          // counted by the group
+  // See Reduction in comm/group.h.
+  std::function<void()> before = {}, after = {};
 
   bool sums() const { return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter; }
   int64_t bytes() const { return count * element; }

@@ -24,6 +24,8 @@ Collective sum_of(CollectiveKind kind, const Reduction& reduction, const Group& 
   collective.element = size_of(reduction.type);
   for (void* partial : reduction.partials) collective.buffers.push_back(bytes_at(partial));
   collective.label = reduction.label;
+  collective.before = reduction.before;
+  collective.after = reduction.after;
   return collective;
 }
 

@@ -8,6 +8,7 @@
 //
 // After a PeerError the group is broken: every further call throws the same. A new one can be formed.
 #pragma once
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -64,6 +65,9 @@ struct Reduction {
   std::span<void* const> partials = {};
   SumOrder order = SumOrder::kCanonical;
   std::string label = {};
+  // Called around it, by the thread that runs it: to bring the partial sums to where this group reaches them, and the
+  // result back. What they throw fails the operation.
+  std::function<void()> before = {}, after = {};
 };
 
 struct Gather {

@@ -91,6 +91,7 @@ void Group::Runner::wait(const Ticket& ticket) {
 
 void Group::Runner::perform(const Collective& collective) {
   Ledger& ledger = transport_->ledger();
+  if (collective.before) collective.before();
   ledger.begin(collective, LedgerState::kWaiting);
   try {
     transport_->run(collective, collective.order == SumOrder::kFast ? fast_ : canonical_);
@@ -98,6 +99,7 @@ void Group::Runner::perform(const Collective& collective) {
     ledger.set_state(collective.number, LedgerState::kFailed);
     throw;
   }
+  if (collective.after) collective.after();
   ledger.set_state(collective.number, LedgerState::kDone);
 }
 

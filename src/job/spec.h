@@ -180,7 +180,7 @@ struct TrainSpec {
 struct ReduceSpec {
   ReduceVia via = ReduceVia::kDirect;
   ReduceOrder order = ReduceOrder::kCanonical;
-  std::optional<int64_t> bucket;  // bytes; unset: measured at the start
+  std::optional<int64_t> bucket;  // bytes; unset: see train/buckets.h
 };
 
 struct StrategySpec {

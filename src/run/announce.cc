@@ -13,7 +13,7 @@ std::string data_line(const Data& data) {
   return line;
 }
 
-std::string reduce_line(const ReduceSpec& reduce, const BucketChoice& buckets) {
+std::string reduce_line(const ReduceSpec& reduce, const Buckets& buckets) {
   if (reduce.via == ReduceVia::kNone)
     return "are not exchanged: every worker trains alone, to measure what communication costs";
   std::string line = fmt::format("reduced in buckets: {}", buckets.text());
@@ -28,7 +28,7 @@ std::string course_line(const Schedule& schedule, LrDecay decay, int64_t steps) 
 
 }  // namespace
 
-std::vector<std::string> announcement(const JobParts& parts, const Group* group, const BucketChoice& buckets,
+std::vector<std::string> announcement(const JobParts& parts, const Group* group, const Buckets& buckets,
                                       const std::string& architecture, int64_t planned_bytes) {
   const JobSpec& spec = parts.spec;
   const ResolvedJob& job = parts.resolved;

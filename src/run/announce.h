@@ -5,11 +5,11 @@
 
 #include "comm/group.h"
 #include "run/job_parts.h"
-#include "train/bucket_choice.h"
+#include "train/buckets.h"
 
 namespace lockstep {
 
-std::vector<std::string> announcement(const JobParts& parts, const Group* group, const BucketChoice& buckets,
+std::vector<std::string> announcement(const JobParts& parts, const Group* group, const Buckets& buckets,
                                       const std::string& architecture, int64_t planned_bytes);
 
 }  // namespace lockstep

@@ -12,7 +12,7 @@ JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model
   JobPlan plan;
   plan.host = host;
   plan.train = plan_training(model, backend, options);
-  plan.memory = train_memory(plan.train, options);
+  plan.memory = train_memory(plan.train, options, backend.memory());
   if (spec.data.hold_out > 0 || spec.data.eval.format) {
     const Model evaluation = build_job_evaluation(spec, inputs, spec.train.microbatch);
     plan.evaluation = evaluation_bytes(plan_evaluation(evaluation, backend, options.passes));

@@ -373,7 +373,7 @@ RunSummary TrainRun::summarise() {
   summary.workers = workers_.count();
   summary.threads_per_worker = job_threads(parts_.spec);
   summary.reduce_order = exchanges() ? std::string(name_of(parts_.spec.strategy.reduce.order)) : "none";
-  summary.bucket_bytes = train_.buckets().bytes;
+  summary.bucket_bytes = train_.buckets().bytes();
   summary.time_to_first_step_s = first_step_seconds_;
   summary.peak_memory_bytes = peak_memory_bytes();
   summary.planned_memory_bytes = planned_bytes();

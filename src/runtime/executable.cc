@@ -10,7 +10,7 @@ namespace lockstep {
 Executable::Executable(Plan plan, Backend& backend, std::shared_ptr<Buffer> arena)
     : plan_(std::move(plan)),
       backend_(backend),
-      stream_(backend.make_stream()),
+      stream_(backend.compute()),
       arena_(arena ? std::move(arena) : backend.allocate(plan_.memory.arena_peak)),
       bound_(plan_.graph.inputs().size(), nullptr) {
   LOCKSTEP_CHECK(arena_->bytes() >= plan_.memory.arena_peak, "an arena of {} bytes for {}", arena_->bytes(),
@@ -78,8 +78,8 @@ void Executable::place_marks() {
 void Executable::run_watched(const std::function<bool(const Node&)>& watch) {
   if (!resolved_) resolve();
   for (const Step& step : steps_) {
-    stream_->enqueue(*step.kernel, {step.inputs, step.outputs, step.workspace});
-    stream_->synchronize();
+    stream_.enqueue(*step.kernel, {step.inputs, step.outputs, step.workspace});
+    stream_.synchronize();
     if (!watch(graph().nodes()[static_cast<size_t>(step.node)])) return;
   }
 }
@@ -87,10 +87,10 @@ void Executable::run_watched(const std::function<bool(const Node&)>& watch) {
 void Executable::launch(size_t index) {
   const Step& step = steps_[index];
   const KernelArgs args{step.inputs, step.outputs, step.workspace};
-  if (!profiling_) return stream_->enqueue(*step.kernel, args);
+  if (!profiling_) return stream_.enqueue(*step.kernel, args);
   const auto start = std::chrono::steady_clock::now();
-  stream_->enqueue(*step.kernel, args);
-  stream_->synchronize();
+  stream_.enqueue(*step.kernel, args);
+  stream_.synchronize();
   ProfileEntry& entry = profile_[index];
   entry.nanoseconds +=
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
@@ -101,11 +101,11 @@ void Executable::clear_gaps(size_t& cleared, int64_t bytes) {
   for (; cleared < plan_.region_gaps.size(); ++cleared) {
     const ByteRange& gap = plan_.region_gaps[cleared];
     if (gap.offset + gap.bytes > bytes) return;
-    backend_.zero(static_cast<char*>(region_) + gap.offset, gap.bytes);
+    stream_.zero(static_cast<char*>(region_) + gap.offset, gap.bytes);
   }
 }
 
-void Executable::run(const RegionReady& ready) {
+void Executable::enqueue(const RegionReady& ready) {
   if (!resolved_) resolve();
   size_t cleared = 0;
   for (size_t i = 0; i < steps_.size(); ++i) {
@@ -113,15 +113,17 @@ void Executable::run(const RegionReady& ready) {
     const int64_t final_bytes = steps_[i].region_ready;
     if (final_bytes == 0) continue;
     clear_gaps(cleared, final_bytes);
-    if (!ready) continue;
-    stream_->synchronize();
-    ready(final_bytes);
+    if (ready) ready(final_bytes);
   }
   clear_gaps(cleared, plan_.memory.region_bytes);
   for (const PlanCopy& copy : plan_.copies)
-    backend_.copy(address_of(copy.to), address_of(copy.from), graph().type(copy.from).bytes());
-  stream_->synchronize();
+    stream_.copy(address_of(copy.to), address_of(copy.from), graph().type(copy.from).bytes());
   if (ready) ready(plan_.memory.region_bytes);
+}
+
+void Executable::run() {
+  enqueue();
+  stream_.synchronize();
 }
 
 }  // namespace lockstep

@@ -33,12 +33,15 @@ class Executable {
   void bind(std::string_view input, void* data);
   // The buffer of the plan's shared region; the inputs that lie in it need no binding of their own.
   void bind_region(void* data);
-  // Where an output is after run(); valid until the next run().
+  // Where an output is when the steps have run; valid until they run again.
   void* output(size_t index) const;
-  // Throws InternalError when an input is not bound. While it runs, `ready` hears how many of the region's
-  // first bytes are final; after the last step all of them are.
+  // Puts all steps on the compute stream. Throws InternalError when an input is not bound. On the way `ready`
+  // hears how many of the region's first bytes are final once the stream has come to that point; after the
+  // last step all of them are. What it puts on the stream runs there.
   using RegionReady = std::function<void(int64_t bytes)>;
-  void run(const RegionReady& ready = {});
+  void enqueue(const RegionReady& ready = {});
+  // The same, and returns when they have run.
+  void run();
 
   // Runs step by step; after each one calls watch(node), and stops when it says false.
   void run_watched(const std::function<bool(const Node&)>& watch);
@@ -67,7 +70,7 @@ class Executable {
 
   Plan plan_;
   Backend& backend_;
-  std::unique_ptr<Stream> stream_;
+  Stream& stream_;
   std::shared_ptr<Buffer> arena_;
   std::vector<void*> bound_;
   void* region_ = nullptr;

@@ -84,7 +84,7 @@ RowList GradientSlots::merge(size_t table, RowList& a, RowList& b) {
   executable.bind("b.rows", b.rows->data());
   executable.bind("out.ids", out.ids->data());
   executable.bind("out.rows", out.rows->data());
-  executable.run();
+  executable.enqueue();
   return out;
 }
 
@@ -95,6 +95,7 @@ Executable& GradientSlots::merger(size_t table, int64_t a, int64_t b) {
   if (const auto known = merges_.find(key); known != merges_.end()) return *known->second;
   Plan plan = make_plan(merge_graph(tables_[table], a, b), backend_);
   if (!merge_arena_ || merge_arena_->bytes() < plan.memory.arena_peak) {
+    backend_.compute().synchronize();  // some may still have to run
     merges_.clear();
     merge_arena_.reset();
     merge_arena_ = backend_.allocate(plan.memory.arena_peak);
@@ -123,7 +124,7 @@ void GradientSlots::add_dense(int64_t first, int64_t last, Slice elements) {
   Executable& add = adder(last - first + 1, elements.size());
   for (int64_t slot = first; slot <= last; ++slot)
     add.bind(term_name(slot - first), static_cast<float*>((*this)[slot].dense->data()) + elements.begin);
-  add.run();
+  add.enqueue();
 }
 
 int64_t GradientSlots::bytes() const {

@@ -34,6 +34,7 @@ class GradientSlots {
   GradientSlots(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
                 int64_t count, const Allocate& allocate);
 
+  Backend& backend() { return backend_; }
   GradientSlot& operator[](int64_t slot) { return slots_[static_cast<size_t>(slot)]; }
   // Replaces the lists of a slot by empty buffers for the lists of one microbatch.
   void reset_lists(int64_t slot);

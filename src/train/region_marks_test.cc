@@ -44,8 +44,8 @@ void expect_marks(const Model& model) {
   options.microbatches = 4;
   options.leaves = 2;
   const TrainPlans plans = plan_training(model, *backend, options);
-  expect_final(*plans.backward);
-  expect_final(*plans.backward_accumulate);
+  expect_final(plans.backward());
+  expect_final(*plans[Phase::kAccumulate]);
 }
 
 TEST(RegionMarks, Gpt) { expect_marks(build_gpt({2, 32, 2, 31, 2, 9, 0.0})); }

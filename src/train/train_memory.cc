@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "comm/leaf_split.h"
 #include "comm/leaf_stack.h"
+#include "train/step_inputs.h"
 #include "train/update.h"
 
 namespace lockstep {
@@ -34,17 +35,13 @@ int64_t gradient_bytes(const TrainPlans& plans, const TrainOptions& options) {
   int64_t bytes = slot_count(options) * plans.layout.sums_numel() * kFloat;
   for (const RowTable& table : plans.tables) {
     bytes += list_bytes(table) * (options.microbatches == 1 ? 1 : kListCopies * options.microbatches);
-    if (plans.backward_accumulate) bytes += list_bytes(table);
+    if (plans[Phase::kAccumulate]) bytes += list_bytes(table);
   }
   return bytes;
 }
 
-int64_t input_bytes(const TrainPlans& plans) {
-  const Graph& graph = plans.backward->graph;
-  int64_t bytes = kLrHistory * kFloat;
-  for (const GraphInput& input : graph.inputs())
-    if (input.role == Role::kInput || input.role == Role::kState) bytes += graph.type(input.value).bytes();
-  return bytes;
+int64_t input_bytes(const TrainPlans& plans, MemoryKind memory) {
+  return kLrHistory * kFloat + StepInputs::planned_bytes(plans.backward().graph, memory);
 }
 
 std::string row(std::string_view name, int64_t bytes, std::string_view note = "") {
@@ -53,9 +50,9 @@ std::string row(std::string_view name, int64_t bytes, std::string_view note = ""
 
 }  // namespace
 
-TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options) {
+TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, MemoryKind device) {
   TrainMemory memory;
-  memory.holders = options.share().holders();
+  memory.holders = options.ownership().owners();
   const int64_t flat = plans.layout.numel() * kFloat / memory.holders;
   int64_t tables = 0;
   int64_t rows = 0;
@@ -69,7 +66,7 @@ TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options) {
     memory.state += buffer.numel * kFloat / memory.holders;
   memory.state += 2 * tables + rows * kId;  // moments, and the step that each row has reached
   memory.gradients = gradient_bytes(plans, options);
-  memory.inputs = input_bytes(plans);
+  memory.inputs = input_bytes(plans, device);
   memory.arena = plans.arena_bytes();
   KernelMemory kernels;
   for (const Plan* plan : plans.all()) {
@@ -82,7 +79,7 @@ TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options) {
 }
 
 std::string memory_table(const TrainPlans& plans, const TrainMemory& memory, int64_t evaluation) {
-  const auto& fullest = plans.backward->memory.at_peak;
+  const auto& fullest = plans.backward().memory.at_peak;
   const auto at_peak = [&](MemoryCategory category) { return mib(fullest[static_cast<size_t>(category)]); };
   std::string out = "memory of a worker (MiB)\n";
   out += row("parameters", memory.parameters,

@@ -22,7 +22,9 @@ struct TrainMemory {
   int64_t lower_bound() const { return bytes() - arena + arena_lower_bound; }
 };
 
-TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options);
+// `device`: what its kernels work in.
+TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options,
+                         MemoryKind device = MemoryKind::kHost);
 
 // By category in MiB, one line each, with the planned peak and its lower bound. `evaluation`: bytes that
 // evaluation takes besides.

@@ -26,10 +26,10 @@ Region gradient_region(const FlatLayout& layout) {
 void plan_backward(TrainPlans& plans, const Model& model, Backend& backend, const TrainOptions& options,
                    PassOptions passes) {
   const Region region = gradient_region(plans.layout);
-  plans.backward = compile_plan(model.graph, backend, passes, region);
+  plans[Phase::kBackward] = compile_plan(model.graph, backend, passes, region);
   if (!options.accumulates()) return;
   passes.accumulate_gradients = true;
-  plans.backward_accumulate = compile_plan(model.graph, backend, passes, region);
+  plans[Phase::kAccumulate] = compile_plan(model.graph, backend, passes, region);
 }
 
 // The update works on f32 sums and parameters, whatever forward computes in.
@@ -39,19 +39,20 @@ void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const 
   std::vector<RowTable> merged = plans.tables;
   for (RowTable& table : merged) table.ids *= options.microbatches;
   const auto plan = [&](const Graph& graph) { return compile_plan(graph, backend, passes); };
-  plans.norm = plan(build_norm(plans.layout, merged, options.optimizer));
-  const Slice part = options.share().part_of(plans.layout);
-  plans.update = plan(build_update(plans.layout, part, model.params, merged, options.optimizer));
-  if (options.ema > 0) plans.ema = plan(build_ema_update(part.size(), plans.tables, options.ema));
+  plans[Phase::kNorm] = plan(build_norm(plans.layout, merged, options.optimizer));
+  const Slice owned = options.ownership().owned(plans.layout);
+  plans[Phase::kUpdate] = plan(build_update(plans.layout, owned, model.params, merged, options.optimizer));
+  if (options.ema > 0)
+    plans[Phase::kAverage] = plan(build_ema_update(owned.size(), plans.tables, options.ema));
   if (plans.layout.statistics_numel() > 0)
-    plans.statistics =
+    plans[Phase::kStatistics] =
         plan(build_statistics_update(plans.layout, options.microbatches, model.statistics_momentum));
   if (plans.tables.empty()) return;
   for (RowTable& table : merged) table.ids_input = grad_ids_name(table.name);
   if (options.workers > 1)
-    plans.catch_up_sums = plan(build_catch_up(model.params, merged, options.optimizer, false));
-  plans.catch_up = plan(build_catch_up(model.params, plans.tables, options.optimizer, false));
-  plans.catch_up_all = plan(build_catch_up(model.params, plans.tables, options.optimizer, true));
+    plans[Phase::kCatchUpSums] = plan(build_catch_up(model.params, merged, options.optimizer, false));
+  plans[Phase::kCatchUp] = plan(build_catch_up(model.params, plans.tables, options.optimizer, false));
+  plans[Phase::kCatchUpAll] = plan(build_catch_up(model.params, plans.tables, options.optimizer, true));
 }
 
 }  // namespace
@@ -78,9 +79,8 @@ TrainPlans plan_training(const Model& model, Backend& backend, const TrainOption
 
 std::vector<const Plan*> TrainPlans::all() const {
   std::vector<const Plan*> there;
-  for (const std::optional<Plan>* plan : {&backward, &backward_accumulate, &norm, &update, &catch_up,
-                                          &catch_up_sums, &catch_up_all, &ema, &statistics})
-    if (plan->has_value()) there.push_back(&**plan);
+  for (const std::optional<Plan>& plan : phases)
+    if (plan) there.push_back(&*plan);
   return there;
 }
 

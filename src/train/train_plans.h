@@ -1,10 +1,10 @@
 // The plans of a training step, made before any memory is taken: what `lockstep check` prints and what a run
 // compares with the memory there is.
 //
-// backward runs once per microbatch, the others once per step. They run one after another, so that all
-// share one arena of the size of the largest.
+// A step has phases, each a graph of its own. They run one after another, so that all share one arena of the size of
+// the largest.
 #pragma once
-#include <functional>
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -14,7 +14,7 @@
 #include "runtime/flat.h"
 #include "train/optimizer.h"
 #include "train/reduce_options.h"
-#include "train/state_share.h"
+#include "train/ownership.h"
 
 namespace lockstep {
 
@@ -31,24 +31,36 @@ struct TrainOptions {
   ReduceOptions reduce = {};
   bool draws_weights = true;  // else somebody gives them before the first step
 
-  StateShare share() const { return {host, optimizer, reduce}; }
+  Ownership ownership() const { return {host, optimizer, reduce}; }
   // Whether a sum that a worker holds takes several microbatches.
   bool accumulates() const {
     return reduce.order == SumOrder::kFast ? microbatches > workers : microbatches > leaves;
   }
 };
 
+// In the order of a step.
+enum class Phase : uint8_t {
+  kCatchUp,      // the rows of tables that a microbatch reads; where there are tables
+  kBackward,     // a microbatch whose gradients are written; always there
+  kAccumulate,   // one whose gradients are added; where a leaf has several
+  kNorm,         // always there
+  kCatchUpSums,  // the rows that any worker has a gradient for; where there are tables and peers
+  kUpdate,       // always there
+  kStatistics,   // running ones; where the model has some
+  kCatchUpAll,   // every row, before anybody looks at the weights; where there are tables
+  kAverage,      // moving averages of the weights, where they are kept
+};
+inline constexpr size_t kPhases = 9;
+
 struct TrainPlans {
   FlatLayout layout;
-  std::vector<RowTable> tables;                // whose gradients are lists of rows
-  std::optional<Plan> backward, norm, update;  // always there
-  std::optional<Plan> backward_accumulate;     // where a leaf has several microbatches
-  std::optional<Plan> catch_up, catch_up_all;  // where there are tables
-  std::optional<Plan> catch_up_sums;           // where there are tables and peers, who read other rows
-  std::optional<Plan> ema;
-  std::optional<Plan> statistics;  // where the model has some
-  double milliseconds = 0;         // from the model's graph to all of them
+  std::vector<RowTable> tables;  // whose gradients are lists of rows
+  std::array<std::optional<Plan>, kPhases> phases;
+  double milliseconds = 0;  // from the model's graph to all of them
 
+  std::optional<Plan>& operator[](Phase phase) { return phases[static_cast<size_t>(phase)]; }
+  const std::optional<Plan>& operator[](Phase phase) const { return phases[static_cast<size_t>(phase)]; }
+  const Plan& backward() const { return *(*this)[Phase::kBackward]; }
   std::vector<const Plan*> all() const;  // those that are there
   int64_t arena_bytes() const;
 };

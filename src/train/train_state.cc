@@ -22,13 +22,13 @@ char* at(void* base, int64_t elements) { return static_cast<char*>(base) + eleme
 }  // namespace
 
 TrainState::TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
-                       const OptimizerSettings& optimizer, bool averages, const StateShare& share,
+                       const OptimizerSettings& optimizer, bool averages, const Ownership& ownership,
                        const Allocate& allocate_flat)
     : backend_(backend),
       tables_(tables),
       averaging_(averages),
-      share_(share),
-      part_(share.part_of(layout)),
+      ownership_(ownership),
+      part_(ownership.owned(layout)),
       flat_memory_(allocate_flat) {
   add_flat_tensors(layout, optimizer);
   add_tables(tables);
@@ -51,7 +51,7 @@ void* TrainState::allocate_flat(std::string_view name, int64_t numel) {
 }
 
 void TrainState::add_flat_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer) {
-  const bool fills = share_.fills();
+  const bool fills = ownership_.fills();
   void* const params = allocate_flat("params", layout.numel());
   for (const FlatEntry& entry : layout.entries()) {
     addresses_[entry.name] = at(params, entry.offset);
@@ -140,7 +140,7 @@ int64_t TrainState::bytes() const {
   int64_t own = 0, together = 0;
   for (const auto& buffer : buffers_) own += buffer->bytes();
   for (const auto& buffer : flat_buffers_) together += buffer->bytes();
-  return own + together / share_.holders();
+  return own + together / ownership_.owners();
 }
 
 std::string sha256_of(Backend& backend, std::vector<StateTensor> tensors) {

@@ -17,7 +17,7 @@
 #include "passes/row_gradients.h"
 #include "runtime/executable.h"
 #include "runtime/flat.h"
-#include "train/state_share.h"
+#include "train/ownership.h"
 
 namespace lockstep {
 
@@ -35,9 +35,9 @@ class TrainState {
  public:
   using Allocate = std::function<std::unique_ptr<Buffer>(int64_t bytes)>;
 
-  // All zero; see initialise. `allocate_flat` makes the buffers that the share is of.
+  // All zero; see initialise. `allocate_flat` makes the flat buffers.
   TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
-             const OptimizerSettings& optimizer, bool averages, const StateShare& share,
+             const OptimizerSettings& optimizer, bool averages, const Ownership& ownership,
              const Allocate& allocate_flat);
 
   // Parameters and statistics as the model begins with them, parameters a function of (seed, name, element);
@@ -72,7 +72,7 @@ class TrainState {
   Backend& backend_;
   std::vector<RowTable> tables_;
   bool averaging_;
-  StateShare share_;
+  Ownership ownership_;
   Slice part_;
   Allocate flat_memory_;
   std::vector<std::unique_ptr<Buffer>> buffers_, flat_buffers_;

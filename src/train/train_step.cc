@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 
 #include "base/error.h"
 #include "graph/op_def.h"
@@ -18,15 +19,28 @@ constexpr int64_t kFloat = sizeof(float);
 // run.
 constexpr std::string_view kRandomInput = "rng";
 
-TrainState::Allocate flat_memory(Backend& backend, Group* group, const StateShare& share) {
-  if (share.is_shared()) return [group](int64_t bytes) { return host_memory(*group, bytes); };
+TrainState::Allocate flat_memory(Backend& backend, Group* group, const Ownership& ownership) {
+  if (ownership.is_shared()) return [group](int64_t bytes) { return host_memory(*group, bytes); };
   return [&backend](int64_t bytes) { return backend.allocate(bytes); };
 }
+
+// Where the scalars of a step lie in one buffer of the device.
+struct Scalars {
+  float lr;
+  float scale;
+  int64_t step;
+  float lr_history[kLrHistory];
+};
+
+struct ReadBack {
+  LossTotal total;
+  float norm;
+};
 
 }  // namespace
 
 TrainOptions options_in(const Group* group, const Backend& backend, TrainOptions options) {
-  if (group != nullptr && backend.in_host_memory()) options.host = group->host();
+  if (group != nullptr && backend.memory() == MemoryKind::kHost) options.host = group->host();
   return options;
 }
 
@@ -42,86 +56,55 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
       layout_(plans.layout),
       tables_(plans.tables),
       group_(group),
-      share_(options.share()),
-      state_(backend, layout_, tables_, options.optimizer, options.ema > 0, share_,
-             flat_memory(backend, group, share_)) {
-  make_executables(plans);
+      ownership_(options.ownership()),
+      state_(backend, layout_, tables_, options.optimizer, options.ema > 0, ownership_,
+             flat_memory(backend, group, ownership_)),
+      to_scalars_(backend, sizeof(int64_t)),
+      result_(backend.allocate(sizeof(ReadBack), MemoryKind::kPinned)) {
+  make_phases(plans);
   sums_ = std::make_unique<LeafSums>(
       backend_, layout_, tables_,
       SumTree(options_.leaves, options_.microbatches, options_.reduce.order, group), options_.reduce, group);
-  if (backward_accumulate_) lists_ = sums_->slots().make_lists();
-  allocate_inputs();
+  if (phase(Phase::kAccumulate) != nullptr) lists_ = sums_->slots().make_lists();
+  inputs_ = std::make_unique<StepInputs>(backend_, backward().graph());
+  allocate_scalars();
   bind_all();
   if (options.draws_weights) state_.initialise(model, options.seed);
   meet_holders("the first weights");
 }
 
-void TrainStep::make_executables(TrainPlans& plans) {
+void TrainStep::make_phases(TrainPlans& plans) {
   arena_ = backend_.allocate(plans.arena_bytes());
-  const auto make = [&](std::optional<Plan>& plan) {
-    return plan ? std::make_unique<Executable>(std::move(*plan), backend_, arena_) : nullptr;
-  };
-  backward_ = make(plans.backward);
-  backward_accumulate_ = make(plans.backward_accumulate);
-  norm_ = make(plans.norm);
-  update_ = make(plans.update);
-  ema_ = make(plans.ema);
-  statistics_ = make(plans.statistics);
-  catch_up_ = make(plans.catch_up);
-  catch_up_sums_ = make(plans.catch_up_sums);
-  catch_up_all_ = make(plans.catch_up_all);
-}
-
-std::vector<Executable*> TrainStep::executables() const {
-  std::vector<Executable*> all;
-  for (Executable* executable :
-       {backward_.get(), backward_accumulate_.get(), norm_.get(), update_.get(), ema_.get(),
-        statistics_.get(), catch_up_.get(), catch_up_sums_.get(), catch_up_all_.get()})
-    if (executable != nullptr) all.push_back(executable);
-  return all;
+  for (size_t i = 0; i < kPhases; ++i)
+    if (plans.phases[i])
+      phases_[i] = std::make_unique<Executable>(std::move(*plans.phases[i]), backend_, arena_);
 }
 
 void TrainStep::bind_all() {
-  for (Executable* executable : executables()) {
+  for (const auto& executable : phases_) {
+    if (!executable) continue;
     state_.bind(*executable);
     for (const GraphInput& input : executable->graph().inputs()) {
-      const auto found = addresses_.find(executable->graph().name(input.value));
-      if (found != addresses_.end()) executable->bind(found->first, found->second);
+      const std::string& name = executable->graph().name(input.value);
+      if (const auto found = addresses_.find(name); found != addresses_.end())
+        executable->bind(name, found->second);
+      else if (inputs_->has(name))
+        executable->bind(name, inputs_->address(name));
     }
   }
 }
 
-void* TrainStep::allocate(std::string_view name, int64_t bytes) {
-  buffers_.push_back(backend_.allocate(bytes));
-  return addresses_[std::string(name)] = buffers_.back()->data();
+void TrainStep::enqueue(Phase which) {
+  if (Executable* executable = phase(which)) executable->enqueue();
 }
 
-void TrainStep::allocate_inputs() {
-  allocate("lr", kFloat);
-  allocate("step", sizeof(int64_t));
-  allocate("count", sizeof(int64_t));
-  allocate("scale", kFloat);
-  allocate("lr_history", kLrHistory * kFloat);
-  for (const GraphInput& input : backward_->graph().inputs()) {
-    if (input.role != Role::kInput && input.role != Role::kState) continue;
-    const std::string& name = backward_->graph().name(input.value);
-    input_bytes_[name] = backward_->graph().type(input.value).bytes();
-    allocate(name, input_bytes_[name]);
-  }
-}
-
-void TrainStep::set_input(std::string_view name, const void* host, int64_t bytes) {
-  const auto found = input_bytes_.find(std::string(name));
-  if (found == input_bytes_.end()) throw UserError("the model has no input {}", name);
-  if (found->second != bytes) throw UserError("input {} takes {} bytes, got {}", name, found->second, bytes);
-  backend_.upload(addresses_.at(found->first), host, bytes);
-}
-
-std::vector<std::string> TrainStep::input_names() const {
-  std::vector<std::string> names;
-  for (const auto& [name, bytes] : input_bytes_) names.push_back(name);
-  std::sort(names.begin(), names.end());
-  return names;
+void TrainStep::allocate_scalars() {
+  scalars_ = backend_.allocate(sizeof(Scalars));
+  const auto at = [&](size_t offset) -> void* { return static_cast<char*>(scalars_->data()) + offset; };
+  addresses_ = {{"lr", at(offsetof(Scalars, lr))},
+                {"scale", at(offsetof(Scalars, scale))},
+                {"step", at(offsetof(Scalars, step))},
+                {"lr_history", at(offsetof(Scalars, lr_history))}};
 }
 
 void TrainStep::bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists) {
@@ -136,21 +119,17 @@ void TrainStep::run_backward(int64_t microbatch) {
   const bool first = sums_->tree().begins_leaf(microbatch);
   const int64_t slot = sums_->slot();
   GradientSlot& target = sums_->slots()[slot];
-  Executable& executable = first ? *backward_ : *backward_accumulate_;
+  Executable& executable = *phase(first ? Phase::kBackward : Phase::kAccumulate);
   if (first) sums_->slots().reset_lists(slot);
   bind_gradients(executable, target, first ? target.tables : lists_);
   Executable::RegionReady ready;
   if (sums_->wants_ready(microbatch)) ready = [this](int64_t bytes) { sums_->ready(bytes); };
-  executable.run(ready);
+  executable.enqueue(ready);
   if (!first) sums_->slots().add_lists(slot, lists_);
-  float loss = 0;
-  int64_t count = 0;
-  backend_.download(&loss, executable.output(0), sizeof loss);
-  backend_.download(&count, executable.output(1), sizeof count);
-  sums_->add(loss, count, first);
+  sums_->totals().add(slot, executable.output(0), executable.output(1), first);
 }
 
-void TrainStep::set_step(int64_t step) { backend_.upload(addresses_.at("step"), &step, sizeof step); }
+void TrainStep::set_step(int64_t step) { to_scalars_.send(addresses_.at("step"), &step, sizeof step); }
 
 void TrainStep::set_random(int64_t microbatch, int64_t step) {
   if (has_input(kRoundingInput)) {
@@ -167,10 +146,11 @@ Executable& TrainStep::prepare_microbatch(int64_t microbatch, const Loader& load
   set_step(steps_applied_ + 1);
   if (load) load(microbatch);
   set_random(microbatch, step > 0 ? step : steps_applied_ + 1);
-  if (catch_up_) catch_up_->run();
+  inputs_->submit();
+  enqueue(Phase::kCatchUp);
   sums_->slots().reset_lists(0);
-  bind_gradients(*backward_, sums_->slots()[0], sums_->slots()[0].tables);
-  return *backward_;
+  bind_gradients(backward(), sums_->slots()[0], sums_->slots()[0].tables);
+  return backward();
 }
 
 StepResult TrainStep::accumulate(const Loader& load, int64_t step, const Request& request) {
@@ -185,52 +165,61 @@ StepResult TrainStep::accumulate(const Loader& load, int64_t step, const Request
   for (int64_t m = tree.first_microbatch(); m < tree.end_microbatch(); ++m) {
     if (load) load(m);
     set_random(m, step);
-    if (catch_up_) catch_up_->run();
+    inputs_->submit();
+    enqueue(Phase::kCatchUp);
     run_backward(m);
     if (tree.ends_leaf(m)) sums_->push();
   }
-  const SumTotals totals = sums_->finish(request ? request() : 0);
-  StepResult result;
-  result.request = totals.request;
-  result.count = totals.count;
-  result.loss = static_cast<double>(totals.loss) / static_cast<double>(std::max<int64_t>(totals.count, 1));
+  const int64_t answered = sums_->finish(request ? request() : 0);
+  Executable& norm = *phase(Phase::kNorm);
+  bind_root(norm);
+  norm.bind("count", sums_->totals().count(0));
+  norm.enqueue();
+  backend_.compute().copy(addresses_.at("scale"), norm.output(1), kFloat);
+  return read_result(answered);
+}
 
-  float norm = 0;
-  backend_.upload(addresses_.at("count"), &result.count, sizeof result.count);
-  bind_root(*norm_);
-  norm_->run();
-  backend_.download(&norm, norm_->output(0), sizeof norm);
-  backend_.copy(addresses_.at("scale"), norm_->output(1), kFloat);
-  result.grad_norm = norm;
-  return result;
+StepResult TrainStep::read_result(int64_t request) {
+  auto* const read = static_cast<ReadBack*>(result_->data());
+  Stream& stream = backend_.compute();
+  stream.copy(&read->total.loss, sums_->totals().loss(0), sizeof read->total.loss);
+  stream.copy(&read->total.count, sums_->totals().count(0), sizeof read->total.count);
+  stream.copy(&read->norm, phase(Phase::kNorm)->output(0), sizeof read->norm);
+  stream.synchronize();
+  const auto [total, norm] = *read;
+  return {.loss = static_cast<double>(total.loss) / static_cast<double>(std::max<int64_t>(total.count, 1)),
+          .count = total.count,
+          .grad_norm = norm,
+          .request = request};
 }
 
 void TrainStep::apply(double lr) {
   const int64_t step = ++steps_applied_;
   const auto rate = static_cast<float>(lr);
   set_step(step);
-  backend_.upload(addresses_.at("lr"), &rate, sizeof rate);
-  backend_.upload(static_cast<char*>(addresses_.at("lr_history")) + step % kLrHistory * kFloat, &rate,
-                  sizeof rate);
-  if (catch_up_sums_) {
-    bind_root(*catch_up_sums_);
-    catch_up_sums_->run();
+  to_scalars_.send(addresses_.at("lr"), &rate, sizeof rate);
+  to_scalars_.send(static_cast<char*>(addresses_.at("lr_history")) + step % kLrHistory * kFloat, &rate,
+                   sizeof rate);
+  if (Executable* rows = phase(Phase::kCatchUpSums)) {
+    bind_root(*rows);
+    rows->enqueue();
   }
-  bind_root(*update_, share_.part_of(layout_).begin);
-  update_->run();
-  if (statistics_) {
-    statistics_->bind("sums", static_cast<char*>(sums_->slots()[0].dense->data()) + layout_.numel() * kFloat);
-    statistics_->run();
+  bind_root(update(), ownership_.owned(layout_).begin);
+  update().enqueue();
+  if (Executable* statistics = phase(Phase::kStatistics)) {
+    statistics->bind("sums", static_cast<char*>(sums_->slots()[0].dense->data()) + layout_.numel() * kFloat);
+    statistics->enqueue();
   }
-  if (ema_) {
+  if (phase(Phase::kAverage) != nullptr) {
     catch_up_all();
-    ema_->run();
+    enqueue(Phase::kAverage);
   }
   meet_holders("the update");
 }
 
+// They share memory of the host, so that all has run by now.
 void TrainStep::meet_holders(const std::string& about) {
-  if (!share_.is_shared()) return;
+  if (!ownership_.is_shared()) return;
   const auto start = std::chrono::steady_clock::now();
   group_->host_barrier(about);
   meeting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -256,9 +245,9 @@ void TrainStep::bind_root(Executable& executable, int64_t first) {
 }
 
 void TrainStep::catch_up_all() {
-  if (!catch_up_all_ || caught_up_ == steps_applied_) return;
+  if (phase(Phase::kCatchUpAll) == nullptr || caught_up_ == steps_applied_) return;
   set_step(steps_applied_ + 1);
-  catch_up_all_->run();
+  enqueue(Phase::kCatchUpAll);
   caught_up_ = steps_applied_;
 }
 
@@ -319,10 +308,11 @@ int64_t TrainStep::param_count() const {
 }
 
 int64_t TrainStep::planned_bytes() const {
-  int64_t bytes = sums_->slots().bytes() + state_.bytes() + arena_->bytes();
+  int64_t bytes = sums_->slots().bytes() + state_.bytes() + arena_->bytes() + inputs_->device_bytes() +
+                  scalars_->bytes();
   KernelMemory kernels;
-  for (const Executable* executable : executables()) kernels += executable->plan().memory.kernels;
-  for (const auto& buffer : buffers_) bytes += buffer->bytes();
+  for (const auto& executable : phases_)
+    if (executable) kernels += executable->plan().memory.kernels;
   return bytes + kernels.bytes();
 }
 

@@ -3,7 +3,11 @@
 // A step has M microbatches of one shape and V leaves. Leaf v accumulates its M/V microbatches in index
 // order; leaves are summed by the binary tree over their indices (train/leaf_sums.h), across workers where
 // there are several; then every worker makes the same update.
+//
+// All work is put on the compute stream; the host waits for it once per step, when it reads the loss, the count and
+// the norm, and for other workers.
 #pragma once
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +16,8 @@
 #include <vector>
 
 #include "train/leaf_sums.h"
+#include "train/staging_ring.h"
+#include "train/step_inputs.h"
 #include "train/train_plans.h"
 #include "train/train_state.h"
 
@@ -44,9 +50,9 @@ class TrainStep {
             Group* group = nullptr);
 
   // Copies one microbatch's data into the buffer of a graph input.
-  void set_input(std::string_view name, const void* host, int64_t bytes);
-  bool has_input(std::string_view name) const { return input_bytes_.contains(std::string(name)); }
-  std::vector<std::string> input_names() const;
+  void set_input(std::string_view name, const void* host, int64_t bytes) { inputs_->set(name, host, bytes); }
+  bool has_input(std::string_view name) const { return inputs_->has(name); }
+  std::vector<std::string> input_names() const { return inputs_->names(); }
   // Which microbatches are this worker's.
   const SumTree& tree() const { return sums_->tree(); }
 
@@ -79,13 +85,13 @@ class TrainStep {
 
   Backend& backend() { return backend_; }
   const std::vector<StateTensor>& params() const { return state_.params(); }
-  Executable& backward() { return *backward_; }
-  Executable& update() { return *update_; }
+  Executable& backward() { return *phase(Phase::kBackward); }
+  Executable& update() { return *phase(Phase::kUpdate); }
   int64_t param_count() const;
   // Spent waiting for other workers so far.
   double comm_seconds() const { return sums_->comm_seconds() + meeting_seconds_; }
   // In which gradients are reduced; none without peers.
-  const BucketChoice& buckets() const { return sums_->buckets(); }
+  const Buckets& buckets() const { return sums_->buckets(); }
   // From the model's graph to all plans.
   double compile_milliseconds() const { return compile_milliseconds_; }
   // Bytes of parameters, gradients, optimizer state, inputs, the arena and what kernels hold: the planned
@@ -93,9 +99,12 @@ class TrainStep {
   int64_t planned_bytes() const;
 
  private:
-  void make_executables(TrainPlans& plans);
-  void allocate_inputs();
+  void make_phases(TrainPlans& plans);
+  void allocate_scalars();
   void bind_all();
+  Executable* phase(Phase phase) const { return phases_[static_cast<size_t>(phase)].get(); }  // null: not there
+  // Puts a phase on the compute stream, where it is there.
+  void enqueue(Phase phase);
   void set_step(int64_t step);
   void set_random(int64_t microbatch, int64_t step);
   // Runs one microbatch's backward into the slot at hand: written, or added to what it holds.
@@ -104,9 +113,8 @@ class TrainStep {
   void bind_root(Executable& executable, int64_t first = 0);
   // Where workers hold the state together: until all of the host have come here.
   void meet_holders(const std::string& about);
-  std::vector<Executable*> executables() const;
   void bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists);
-  void* allocate(std::string_view name, int64_t bytes);
+  StepResult read_result(int64_t request);
 
   Backend& backend_;
   TrainOptions options_;
@@ -114,23 +122,18 @@ class TrainStep {
   FlatLayout layout_;
   std::vector<RowTable> tables_;
   Group* group_;
-  StateShare share_;
+  Ownership ownership_;
   TrainState state_;
   std::shared_ptr<Buffer> arena_;
-  std::unique_ptr<Executable> backward_;
-  std::unique_ptr<Executable> backward_accumulate_;  // null unless a leaf has several microbatches
+  std::array<std::unique_ptr<Executable>, kPhases> phases_;
   std::unique_ptr<LeafSums> sums_;
   std::vector<RowList> lists_;  // of a microbatch that is added to a leaf
-  std::unique_ptr<Executable> norm_;
-  std::unique_ptr<Executable> update_;
-  std::unique_ptr<Executable> ema_;            // null without averages
-  std::unique_ptr<Executable> statistics_;     // null without statistics
-  std::unique_ptr<Executable> catch_up_;       // null without tables
-  std::unique_ptr<Executable> catch_up_sums_;  // null without tables or peers
-  std::unique_ptr<Executable> catch_up_all_;   // null without tables
-  std::vector<std::unique_ptr<Buffer>> buffers_;
-  std::unordered_map<std::string, void*> addresses_;  // of the inputs that are not state, by name
-  std::unordered_map<std::string, int64_t> input_bytes_;
+  std::unique_ptr<StepInputs> inputs_;
+  // The step, its learning rate and those before it, and the scale of its gradients, on the device.
+  std::unique_ptr<Buffer> scalars_;
+  StagingRing to_scalars_;
+  std::unique_ptr<Buffer> result_;                   // pinned: what the host reads of a step
+  std::unordered_map<std::string, void*> addresses_;  // of the scalars, by name
   int64_t steps_applied_ = 0;
   int64_t caught_up_ = 0;  // the step that every row has reached
   double meeting_seconds_ = 0;

@@ -38,10 +38,26 @@ class CpuBuffer : public Buffer {
   int64_t bytes_;
 };
 
+class CompleteEvent : public Event {
+ public:
+  void wait() override {}
+};
+
 class CpuStream : public Stream {
  public:
   void enqueue(Kernel& kernel, const KernelArgs& args) override { kernel.run(args); }
+  void copy(void* to, const void* from, int64_t bytes) override {
+    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));  // empty tensors have no address
+  }
+  void zero(void* at, int64_t bytes) override {
+    if (bytes > 0) std::memset(at, 0, static_cast<size_t>(bytes));
+  }
+  EventPtr record() override { return complete_; }
+  void wait(const EventPtr&) override {}
   void synchronize() override {}
+
+ private:
+  EventPtr complete_ = std::make_shared<CompleteEvent>();
 };
 
 class CpuBackend : public Backend {
@@ -57,7 +73,7 @@ class CpuBackend : public Backend {
     return name;
   }
 
-  bool in_host_memory() const override { return true; }
+  MemoryKind memory() const override { return MemoryKind::kHost; }
   int host_threads() const override { return pool_.threads(); }
 
   KernelChoice choose(const Graph& graph, const Node& node) override {
@@ -78,21 +94,16 @@ class CpuBackend : public Backend {
     return choice;
   }
 
-  std::unique_ptr<Buffer> allocate(int64_t bytes) override { return std::make_unique<CpuBuffer>(bytes); }
-  std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
-  void upload(void* device, const void* host, int64_t bytes) override { copy(device, host, bytes); }
-  void zero(void* device, int64_t bytes) override {
-    if (bytes > 0) std::memset(device, 0, static_cast<size_t>(bytes));
+  std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryKind) override {
+    return std::make_unique<CpuBuffer>(bytes);
   }
-  void copy(void* to, const void* from, int64_t bytes) override {
-    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));  // empty tensors have no address
-  }
-  void download(void* host, const void* device, int64_t bytes) override { copy(host, device, bytes); }
+  Stream& stream(StreamKind) override { return stream_; }
 
  private:
   Isa isa_;
   ThreadPool pool_;
   CpuContext context_;
+  CpuStream stream_;
 };
 
 }  // namespace

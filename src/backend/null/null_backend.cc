@@ -22,9 +22,18 @@ class NullBuffer : public Buffer {
   int64_t bytes_;
 };
 
+class NullEvent : public Event {
+ public:
+  void wait() override {}
+};
+
 class NullStream : public Stream {
  public:
   void enqueue(Kernel&, const KernelArgs&) override {}
+  void copy(void*, const void*, int64_t) override {}
+  void zero(void*, int64_t) override {}
+  EventPtr record() override { return std::make_shared<NullEvent>(); }
+  void wait(const EventPtr&) override {}
   void synchronize() override {}
 };
 
@@ -35,14 +44,16 @@ class NullBackend : public Backend {
   KernelChoice choose(const Graph&, const Node& node) override {
     return {std::make_unique<NullKernel>(), "null." + std::string(node.op->name), {}};
   }
-  std::unique_ptr<Buffer> allocate(int64_t bytes) override { return std::make_unique<NullBuffer>(bytes); }
-  std::unique_ptr<Stream> make_stream() override { return std::make_unique<NullStream>(); }
-  void upload(void*, const void*, int64_t) override {}
-  void zero(void*, int64_t) override {}
-  void copy(void*, const void*, int64_t) override {}
+  std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryKind) override {
+    return std::make_unique<NullBuffer>(bytes);
+  }
+  Stream& stream(StreamKind) override { return stream_; }
   void download(void*, const void*, int64_t) override {
     throw UserError("the null backend runs nothing and has no results; use --backend cpu");
   }
+
+ private:
+  NullStream stream_;
 };
 
 }  // namespace

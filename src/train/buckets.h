@@ -1,0 +1,31 @@
+// Buckets: the pieces in which gradients are reduced while backward goes on.
+//
+// Their edges follow from the layout alone, never from a measurement: what a worker owns falls on them, and every
+// worker must find the same. A bucket costs the latency of a collective, and the last one can only begin when backward
+// has ended, so its transfer is always in the open: 32 buckets leave 3 % of the transfer there. Below 512 KiB the
+// latency of a network shows, above 16 MiB nothing is gained.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "comm/collective.h"
+#include "runtime/flat.h"
+
+namespace lockstep {
+
+class Buckets {
+ public:
+  Buckets() = default;
+  // Of all sums of the layout; `bytes` of them each, rounded up to whole blocks. 0: as said above.
+  Buckets(const FlatLayout& layout, int64_t bytes);
+
+  int64_t bytes() const { return size_ * static_cast<int64_t>(sizeof(float)); }  // of each but the last
+  int64_t count() const { return size_ == 0 ? 0 : (total_ + size_ - 1) / size_; }
+  Slice operator[](int64_t index) const;  // its elements
+  std::string text() const;               // "9 of 2.4 MiB"
+
+ private:
+  int64_t total_ = 0, size_ = 0;  // elements
+};
+
+}  // namespace lockstep

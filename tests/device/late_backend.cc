@@ -1,0 +1,237 @@
+#include "device/late_backend.h"
+
+#include <sys/mman.h>
+
+#include <array>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+
+namespace lockstep::testing {
+namespace {
+
+// Device addresses are reserved and closed to everybody; what lies behind them is elsewhere.
+class AddressSpace {
+ public:
+  char* reserve(int64_t bytes, char* behind) {
+    void* const at = mmap(nullptr, static_cast<size_t>(bytes), PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    LOCKSTEP_CHECK(at != MAP_FAILED, "no {} addresses", bytes);
+    const std::lock_guard lock(mutex_);
+    ranges_[static_cast<char*>(at)] = {bytes, behind};
+    return static_cast<char*>(at);
+  }
+
+  void release(char* at) {
+    const std::lock_guard lock(mutex_);
+    munmap(at, static_cast<size_t>(ranges_.at(at).bytes));
+    ranges_.erase(at);
+  }
+
+  // Of the host's memory, the address itself.
+  template <typename T>
+  T* behind(T* address) const {
+    auto* const at = const_cast<char*>(static_cast<const char*>(address));
+    const std::lock_guard lock(mutex_);
+    auto range = ranges_.upper_bound(at);
+    if (range == ranges_.begin()) return address;
+    --range;
+    if (at > range->first + range->second.bytes) return address;
+    return range->second.behind + (at - range->first);
+  }
+
+ private:
+  struct Range {
+    int64_t bytes;
+    char* behind;
+  };
+  mutable std::mutex mutex_;
+  std::map<char*, Range> ranges_;
+};
+
+// Runs tasks in order on a thread of its own, up to the last that somebody waits for.
+class LateQueue {
+ public:
+  LateQueue() : thread_([this] { serve(); }) {}
+  ~LateQueue() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+  }
+  LateQueue(const LateQueue&) = delete;
+  LateQueue& operator=(const LateQueue&) = delete;
+
+  void put(std::function<void()> task) {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+    ++put_;
+  }
+
+  int64_t position() {
+    const std::lock_guard lock(mutex_);
+    return put_;
+  }
+
+  void wait_for(int64_t position) {
+    std::unique_lock lock(mutex_);
+    wanted_ = std::max(wanted_, position);
+    wake_.notify_all();
+    done_changed_.wait(lock, [&] { return done_ >= position; });
+    if (!error_.empty()) throw DeviceError("late device: {}", error_);
+  }
+
+ private:
+  void serve() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [&] { return done_ < wanted_ || stopping_; });
+      if (tasks_.empty()) return;
+      std::function<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      std::string failed;
+      try {
+        task();
+      } catch (const std::exception& error) {
+        failed = error.what();
+      }
+      task = nullptr;
+      lock.lock();
+      if (error_.empty()) error_ = failed;
+      ++done_;
+      done_changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_, done_changed_;
+  std::deque<std::function<void()>> tasks_;
+  int64_t put_ = 0, done_ = 0, wanted_ = 0;
+  bool stopping_ = false;
+  std::string error_;
+  std::thread thread_;
+};
+
+class LateEvent : public Event {
+ public:
+  explicit LateEvent(LateQueue& queue) : queue_(queue), position_(queue.position()) {}
+  void wait() override { queue_.wait_for(position_); }
+
+ private:
+  LateQueue& queue_;
+  int64_t position_;
+};
+
+class LateStream : public Stream {
+ public:
+  explicit LateStream(AddressSpace& addresses) : addresses_(addresses) {}
+
+  void enqueue(Kernel& kernel, const KernelArgs& args) override {
+    const auto behind = [&](std::span<void* const> given) {
+      std::vector<void*> all;
+      for (void* address : given) all.push_back(addresses_.behind(address));
+      return all;
+    };
+    queue_.put([&kernel, inputs = behind(args.inputs), outputs = behind(args.outputs),
+                workspace = addresses_.behind(args.workspace)] {
+      kernel.run({inputs, outputs, workspace});
+    });
+  }
+  void copy(void* to, const void* from, int64_t bytes) override {
+    queue_.put([to = addresses_.behind(to), from = addresses_.behind(from), bytes] {
+      if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+    });
+  }
+  void zero(void* at, int64_t bytes) override {
+    queue_.put([at = addresses_.behind(at), bytes] {
+      if (bytes > 0) std::memset(at, 0, static_cast<size_t>(bytes));
+    });
+  }
+  EventPtr record() override { return std::make_shared<LateEvent>(queue_); }
+  void wait(const EventPtr& event) override {
+    queue_.put([event] { event->wait(); });
+  }
+  void synchronize() override { queue_.wait_for(queue_.position()); }
+
+  LateQueue& queue() { return queue_; }
+
+ private:
+  AddressSpace& addresses_;
+  LateQueue queue_;
+};
+
+struct Device {
+  AddressSpace addresses;
+  std::array<LateStream, kStreamKinds> streams{LateStream(addresses), LateStream(addresses),
+                                               LateStream(addresses)};
+  LateStream& stream(StreamKind kind) { return streams[static_cast<size_t>(kind)]; }
+  // Work that is left over may wait for that of another stream.
+  void drain() {
+    for (LateStream& stream : streams) try {
+        stream.synchronize();
+      } catch (const DeviceError&) {  // told to whoever waited, or to nobody
+      }
+  }
+  ~Device() { drain(); }
+};
+
+// Goes back when the work that was put on the compute stream before has run.
+class LateBuffer : public Buffer {
+ public:
+  LateBuffer(std::shared_ptr<Device> device, std::unique_ptr<Buffer> behind)
+      : device_(std::move(device)), behind_(std::move(behind)) {
+    if (bytes() > 0) at_ = device_->addresses.reserve(bytes(), static_cast<char*>(behind_->data()));
+  }
+  ~LateBuffer() override {
+    if (at_ == nullptr) return;
+    Device& device = *device_;
+    device.stream(StreamKind::kCompute)
+        .queue()
+        .put([&device, at = at_, behind = std::shared_ptr<Buffer>(std::move(behind_))] {
+          device.addresses.release(at);
+        });
+  }
+  LateBuffer(const LateBuffer&) = delete;
+  LateBuffer& operator=(const LateBuffer&) = delete;
+  void* data() override { return at_; }
+  int64_t bytes() const override { return behind_->bytes(); }
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<Buffer> behind_;
+  char* at_ = nullptr;
+};
+
+class LateBackend : public Backend {
+ public:
+  explicit LateBackend(int threads) : cpu_(make_cpu_backend(threads)) {}
+  std::string name() const override { return "late"; }
+  std::string architecture() const override { return cpu_->architecture(); }
+  int host_threads() const override { return cpu_->host_threads(); }
+  KernelChoice choose(const Graph& graph, const Node& node) override { return cpu_->choose(graph, node); }
+  std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryKind kind) override {
+    if (kind != MemoryKind::kDevice) return cpu_->allocate(bytes, kind);
+    return std::make_unique<LateBuffer>(device_, cpu_->allocate(bytes, kind));
+  }
+  Stream& stream(StreamKind kind) override { return device_->stream(kind); }
+
+ private:
+  std::unique_ptr<Backend> cpu_;
+  std::shared_ptr<Device> device_ = std::make_shared<Device>();
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_late_backend(int threads) { return std::make_unique<LateBackend>(threads); }
+
+}  // namespace lockstep::testing

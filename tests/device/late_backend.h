@@ -1,0 +1,15 @@
+// A device that is as late as it may be: kernels of the CPU, run on other threads, and not before somebody waits for
+// them; its memory has addresses at which the host faults.
+//
+// What trains on it to the CPU's bits reads no device memory behind the backend's back, reuses nothing that work in a
+// queue still needs, and waits for what it reads.
+#pragma once
+#include <memory>
+
+#include "backend/backend.h"
+
+namespace lockstep::testing {
+
+std::unique_ptr<Backend> make_late_backend(int threads);
+
+}  // namespace lockstep::testing
