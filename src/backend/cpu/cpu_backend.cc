@@ -1,5 +1,4 @@
 // The CPU backend: kernels on a thread pool, memory from mmap, a stream that runs at once.
-#include <dnnl.h>
 #include <sys/mman.h>
 
 #include <cstring>
@@ -63,7 +62,7 @@ class CpuStream : public Stream {
 class CpuBackend : public Backend {
  public:
   explicit CpuBackend(int threads) : isa_(detect_isa()), pool_(threads), context_{pool_, simd_for(isa_)} {
-    dnnl_set_max_cpu_isa(isa_ == Isa::kAvx512 ? dnnl_cpu_isa_all : dnnl_cpu_isa_avx2);
+    limit_onednn(isa_);
   }
 
   std::string name() const override { return "cpu"; }

@@ -1,5 +1,8 @@
 #include "backend/cpu/isa.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <dnnl.hpp>
 #include <string>
@@ -18,6 +21,24 @@ std::string_view bf16_products() {
   };
   if (has(dnnl::cpu_isa::avx512_core_amx)) return "amx_bf16";
   return has(dnnl::cpu_isa::avx512_core_bf16) ? "avx512_bf16" : "";
+}
+
+namespace {
+
+// Linux lets a process use the tile registers when it has asked; oneDNN 2.6 does not ask, and its first tile
+// instruction would be an illegal one.
+bool may_use_tiles() {
+  constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr int kTileData = 18;               // XFEATURE_XTILE_DATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+}  // namespace
+
+void limit_onednn(Isa isa) {
+  dnnl_cpu_isa_t most = dnnl_cpu_isa_avx2;
+  if (isa == Isa::kAvx512) most = may_use_tiles() ? dnnl_cpu_isa_all : dnnl_cpu_isa_avx512_core_bf16;
+  dnnl_set_max_cpu_isa(most);
 }
 
 Isa detect_isa() {
