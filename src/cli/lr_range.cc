@@ -40,7 +40,7 @@ void print_plot(const LrRange& range, bool ascii) {
   std::cout << "\nsmooth loss\n" << line_plot(rates, losses, options) << "\n";
 }
 
-void print_table(const LrRange& range, const std::optional<LrAdvice>& advice) {
+void print_table(const LrRange& range, const std::optional<LrRangeAdvice>& advice) {
   const auto& points = range.points();
   const size_t stride = std::max<size_t>(1, points.size() / kTableRows);
   std::cout << fmt::format("{:>6}  {:>13}  {:>10}  {:>10}\n", "step", "learning rate", "loss", "smooth");
@@ -55,7 +55,7 @@ void print_table(const LrRange& range, const std::optional<LrAdvice>& advice) {
   std::cout << "\n";
 }
 
-void print_advice(const LrAdvice& advice, const Schedule& schedule) {
+void print_advice(const LrRangeAdvice& advice, const Schedule& schedule) {
   const ScheduleSettings& s = schedule.settings();
   const std::string peak = short_number(advice.peak(), kDigits);
   const std::string base = short_number(schedule.base_for(advice.peak()), kDigits);

@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 // Worker 0 writes the file when it listens; until then there is none, or one of an earlier run on the port.
-std::unique_ptr<StoreClient> connect_by_file(const TokenFile& file, const HostPort& address,
+std::unique_ptr<StoreClient> connect_by_file(const RunTokenFile& file, const HostPort& address,
                                              const std::string& name, milliseconds deadline) {
   constexpr milliseconds kBetweenAttempts{20};
   const TimePoint until = steady_clock::now() + deadline;
@@ -57,7 +57,7 @@ Rendezvous::Rendezvous(const WorkerPlace& placement, const Variables& variables,
   const HostPort listen = listen_address(placement);
   const HostPort address = {placement.all_on_one_host() ? listen.host : placement.master_addr,
                             placement.master_port};
-  auto file = std::make_unique<TokenFile>(variables, placement.master_port);
+  auto file = std::make_unique<RunTokenFile>(variables, placement.master_port);
   if (rank_ != 0 && by_file) {
     client_ = connect_by_file(*file, address, name, deadline);
     return;

@@ -30,7 +30,7 @@ class Rendezvous {
   int64_t size_;
   std::chrono::milliseconds deadline_;
   std::unique_ptr<StoreServer> server_;
-  std::unique_ptr<TokenFile> token_file_;  // if this worker wrote it
+  std::unique_ptr<RunTokenFile> token_file_;  // if this worker wrote it
   std::unique_ptr<StoreClient> client_;
 };
 

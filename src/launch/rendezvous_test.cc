@@ -43,12 +43,12 @@ TEST(Rendezvous, WorkersOfOneHostShareATokenByAPrivateFile) {
   const Variables variables = {{"XDG_RUNTIME_DIR", folder.path()}};
   const int64_t port = free_port();
   // A token that an earlier run left is not believed for long.
-  TokenFile(variables, port).write("a token from before");
+  RunTokenFile(variables, port).write("a token from before");
   struct stat status {};
   ASSERT_EQ(stat(folder.path(fmt::format("lockstep/token-{}", port)).c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
   join_all(4, port, variables);
-  EXPECT_EQ(TokenFile(variables, port).read(), "");
+  EXPECT_EQ(RunTokenFile(variables, port).read(), "");
 }
 
 TEST(Rendezvous, TheTokenOfTheEnvironmentIsUsed) {

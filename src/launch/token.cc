@@ -82,7 +82,7 @@ std::string token_from(const Variables& variables) {
   return "";
 }
 
-TokenFile::TokenFile(const Variables& variables, int64_t port) {
+RunTokenFile::RunTokenFile(const Variables& variables, int64_t port) {
   const auto runtime = find_variable(variables, "XDG_RUNTIME_DIR");
   folder_ = runtime
                 ? fmt::format("{}/lockstep", *runtime)
@@ -90,7 +90,7 @@ TokenFile::TokenFile(const Variables& variables, int64_t port) {
   path_ = fmt::format("{}/token-{}", folder_, port);
 }
 
-void TokenFile::write(std::string_view token) const {
+void RunTokenFile::write(std::string_view token) const {
   if (mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST)
     throw UserError("cannot make the folder {}: {}", folder_, std::strerror(errno));
   struct stat status {};
@@ -107,7 +107,7 @@ void TokenFile::write(std::string_view token) const {
     throw UserError("cannot write {}: {}", path_, std::strerror(errno));
 }
 
-std::string TokenFile::read() const {
+std::string RunTokenFile::read() const {
   const Descriptor file(open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status {};
   if (!file || fstat(file.get(), &status) != 0 || status.st_uid != getuid() || (status.st_mode & 077) != 0)
@@ -117,6 +117,6 @@ std::string TokenFile::read() const {
   return got > 0 ? std::string(buffer.data(), static_cast<size_t>(got)) : "";
 }
 
-void TokenFile::remove() const noexcept { unlink(path_.c_str()); }
+void RunTokenFile::remove() const noexcept { unlink(path_.c_str()); }
 
 }  // namespace lockstep

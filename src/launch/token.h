@@ -28,9 +28,9 @@ std::string token_from(const Variables& variables);
 
 // Where workers that a stranger's launcher started on one host leave and find the token of the run on a port:
 // a file that only this user can read, in a folder that only this user can enter.
-class TokenFile {
+class RunTokenFile {
  public:
-  TokenFile(const Variables& variables, int64_t port);
+  RunTokenFile(const Variables& variables, int64_t port);
 
   void write(std::string_view token) const;
   // Empty when there is none (yet).

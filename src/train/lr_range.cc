@@ -40,7 +40,7 @@ double slope(const std::vector<double>& values, size_t point, size_t reach) {
 
 }  // namespace
 
-double LrAdvice::peak() const { return std::min(steepest, least / 10); }
+double LrRangeAdvice::peak() const { return std::min(steepest, least / 10); }
 
 LrRange::LrRange(const LrRangeSettings& settings) : settings_(settings) {
   if (!(settings.from > 0) || !(settings.to > settings.from) || !std::isfinite(settings.to))
@@ -75,7 +75,7 @@ size_t LrRange::least_point() const {
   return static_cast<size_t>(std::min_element(points_.begin(), points_.end(), less) - points_.begin());
 }
 
-std::optional<LrAdvice> LrRange::advice() const {
+std::optional<LrRangeAdvice> LrRange::advice() const {
   if (points_.empty() || least_ > points_.front().smooth * (1 - kFall)) return std::nullopt;
   const std::vector<double> lows = lows_of(points_);
   const size_t reach = static_cast<size_t>(std::max<int64_t>(3, settings_.steps / 20));
@@ -83,7 +83,8 @@ std::optional<LrAdvice> LrRange::advice() const {
   size_t steepest = 0;
   for (size_t i = 1; i <= least; ++i)
     if (slope(lows, i, reach) < slope(lows, steepest, reach)) steepest = i;
-  return LrAdvice{points_[steepest].lr, points_[least].lr, least + 1 == points_.size() && reason_.empty()};
+  return LrRangeAdvice{points_[steepest].lr, points_[least].lr,
+                       least + 1 == points_.size() && reason_.empty()};
 }
 
 }  // namespace lockstep

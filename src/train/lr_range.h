@@ -23,7 +23,7 @@ struct LrRangePoint {
   double smooth = 0;  // the mean of the losses so far, older ones counting less
 };
 
-struct LrAdvice {
+struct LrRangeAdvice {
   double steepest = 0;  // the rate where the loss fell fastest
   double least = 0;     // the rate where the smooth loss was least
   bool open = false;    // the loss was still falling at the highest rate: higher ones may be better
@@ -47,7 +47,7 @@ class LrRange {
   // Why it ended before the last step; empty if it did not.
   const std::string& reason() const { return reason_; }
   // Nothing if the loss did not fall.
-  std::optional<LrAdvice> advice() const;
+  std::optional<LrRangeAdvice> advice() const;
 
  private:
   size_t least_point() const;

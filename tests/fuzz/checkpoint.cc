@@ -8,7 +8,7 @@
 namespace lockstep::testing {
 
 bool check_manifest(std::string_view text) {
-  Manifest manifest;
+  CheckpointManifest manifest;
   try {
     manifest = parse_manifest(text, "manifest.json");
   } catch (const UserError&) {
@@ -22,7 +22,7 @@ bool check_manifest(std::string_view text) {
                      "{} lies at {} to {}", tensor.name, tensor.begin, tensor.end);
   }
   const std::string written = manifest_text(manifest.step, manifest.files);
-  const Manifest again = parse_manifest(written, "again");
+  const CheckpointManifest again = parse_manifest(written, "again");
   LOCKSTEP_CHECK(manifest_text(again.step, again.files) == written, "differs when it is read again");
   return true;
 }

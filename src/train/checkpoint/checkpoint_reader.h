@@ -39,7 +39,7 @@ class CheckpointReader {
   void read_state();
 
   std::string path_;
-  Manifest manifest_;
+  CheckpointManifest manifest_;
   SavedState saved_;
   std::map<std::string, SafetensorsReader> tensors_;
 };

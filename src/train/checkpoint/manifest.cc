@@ -72,7 +72,7 @@ void write_manifest(const std::string& folder, int64_t step, const std::vector<F
   hash.finish();
 }
 
-Manifest read_manifest(const std::string& folder) {
+CheckpointManifest read_manifest(const std::string& folder) {
   const std::string path = folder + "/" + kManifestFile;
   const std::string text = read_file(path, kMaxManifest);
   if (read_file(folder + "/" + kManifestHashFile, 4096) != hash_line(text))
@@ -82,13 +82,13 @@ Manifest read_manifest(const std::string& folder) {
   return parse_manifest(text, path);
 }
 
-Manifest parse_manifest(std::string_view text, const std::string& path) {
+CheckpointManifest parse_manifest(std::string_view text, const std::string& path) {
   try {
     const Json json = Json::parse(text);
     if (whole(json.at("version")) != kVersion)
       throw UserError("version {} is not {}, the one this program reads", whole(json.at("version")),
                       kVersion);
-    Manifest manifest{whole(json.at("step")), {}};
+    CheckpointManifest manifest{whole(json.at("step")), {}};
     for (const Json& file : json.at("files")) manifest.files.push_back(file_from_json(file));
     return manifest;
   } catch (const std::exception& error) {

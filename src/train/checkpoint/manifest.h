@@ -31,17 +31,17 @@ struct FileRecord {
 // Writes both files into the folder, durably.
 void write_manifest(const std::string& folder, int64_t step, const std::vector<FileRecord>& files);
 
-struct Manifest {
+struct CheckpointManifest {
   int64_t step = 0;
   std::vector<FileRecord> files;
 };
 
 // Reads it and checks its own hash; throws UserError that names the file at fault.
-Manifest read_manifest(const std::string& folder);
+CheckpointManifest read_manifest(const std::string& folder);
 
 // As manifest.json has it, and back. Throws UserError that begins with `path` for any other text.
 std::string manifest_text(int64_t step, const std::vector<FileRecord>& files);
-Manifest parse_manifest(std::string_view text, const std::string& path);
+CheckpointManifest parse_manifest(std::string_view text, const std::string& path);
 
 // Reads the whole file and compares; throws UserError that names the file, and the tensor or the header where
 // the difference lies.
