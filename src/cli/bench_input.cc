@@ -49,7 +49,7 @@ void run_bench_input(const BenchInput& bench) {
     return;
   }
   Clock::time_point start = Clock::now();
-  const int64_t records = open_job_data(spec).train->size();
+  const int64_t records = open_job_data(spec, expected_share(spec)).train->size();
   std::cout << fmt::format("opened {} records in {:.0f} ms\n", records, 1e3 * since(start));
   const int64_t batch = spec.train.microbatch;
   const double processor = processor_seconds();

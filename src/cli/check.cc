@@ -43,16 +43,17 @@ void print_memory(const JobPlan& plan) {
 
 void run(const CheckOptions& options) {
   JobSpec spec = load_job(options.file, options.overrides);
-  const auto backend = make_cpu_backend(job_threads(spec));
+  const HostShare host = expected_share(spec);
+  const auto backend = make_cpu_backend(job_threads(spec, host));
   // The data is read as training would: how many records and columns it has decides steps and sizes.
-  const JobParts parts = build_parts(std::move(spec), *backend);
+  const JobParts parts = build_parts(std::move(spec), *backend, host);
   for (const std::string& note : parts.spec.notes) std::cout << "# " << note << "\n";
   std::cout << to_yaml(parts.spec);
   print_arithmetic(parts);
   const JobPlan plan =
       plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, *backend, expected_host(parts.spec));
   print_memory(plan);
-  require_fit(parts.spec, parts.resolved, plan, parts.inputs, *backend);
+  require_fit(parts.spec, parts.resolved, plan, parts.inputs, *backend, host);
 }
 
 }  // namespace

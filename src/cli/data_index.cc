@@ -80,7 +80,7 @@ void run(const DataJob& job) {
     indexing.finish();
     writing.show(done, all);
   };
-  const Data data = open_job_data(spec, true, index, write);
+  const Data data = open_job_data(spec, expected_share(spec), true, index, write);
   indexing.finish();
   writing.finish();
   print_part("training", data.train.get());

@@ -105,7 +105,7 @@ std::unique_ptr<BatchStream> stream_of(const JobParts& parts, const StepOrder& o
 // SHA-256 of all that the workers' steps get, in the order of steps and microbatches.
 std::string read_epoch(const JobParts& parts, int64_t epoch, const LeafSplit& split) {
   const StepOrder order = job_order(parts);
-  const JobReading reading(parts.spec);
+  const JobReading reading(parts.spec, parts.host);
   StreamOptions options = reading.train();
   options.budget /= split.ranks();
   const Steps steps = steps_of(parts, epoch);
@@ -186,7 +186,7 @@ void run(const DataJob& job, VerifyOptions options) {
   std::vector<LeafSplit> splits;
   for (const int count : options.workers) splits.push_back(LeafSplit::search(parts.resolved.leaves, count));
   std::vector<Walk> walks(splits.size());
-  ThreadPool pool(std::clamp(job_threads(parts.spec), 1, static_cast<int>(splits.size())));
+  ThreadPool pool(std::clamp(job_threads(parts.spec, parts.host), 1, static_cast<int>(splits.size())));
   pool.run(static_cast<int64_t>(splits.size()), [&](int64_t i) {
     walks[static_cast<size_t>(i)] = walk(parts, options.epoch, splits[static_cast<size_t>(i)]);
   });

@@ -58,7 +58,7 @@ int64_t bytes_of_beginning(const JobSpec& spec, const Data& data) {
 
 MeasuredReading measure_reading(const JobSpec& spec, int64_t batch, double step_seconds, double seconds) {
   const double far_before = nanoseconds_between_processors();
-  JobStream stream(spec, std::make_shared<const Data>(open_job_data(spec)), batch);
+  JobStream stream(spec, std::make_shared<const Data>(open_job_data(spec, expected_share(spec))), batch);
   int64_t next = 0;
   // Sleep ends late, above all where readers have all processors. The next step is so much shorter: otherwise
   // steps would take less than they should.
@@ -140,7 +140,7 @@ MeasuredStall measure_stall(const JobSpec& spec, double most_per_second, double 
   }
   stall.unsteady = static_cast<int>(std::ssize(runs)) - repeats;
   stall.runs = steadiest(std::move(runs), repeats);
-  const Data data = open_job_data(spec);
+  const Data data = open_job_data(spec, expected_share(spec));
   stall.batch_bytes = search.found() * bytes_of_record(data.train->columns());
   stall.begins_with = bytes_of_beginning(spec, data);
   return stall;

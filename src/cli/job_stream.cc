@@ -5,7 +5,7 @@
 namespace lockstep {
 
 JobStream::JobStream(const JobSpec& spec, std::shared_ptr<const Data> data, int64_t batch)
-    : data_(std::move(data)), order_(job_read_order(spec, *data_)), reading_(spec) {
+    : data_(std::move(data)), order_(job_read_order(spec, *data_)), reading_(spec, expected_share(spec)) {
   BatchPlan plan;
   plan.batches = int64_t{1} << 40;
   plan.rows = batch;

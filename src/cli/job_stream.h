@@ -13,7 +13,8 @@ namespace lockstep {
 class JobStream {
  public:
   explicit JobStream(const JobSpec& spec)
-      : JobStream(spec, std::make_shared<const Data>(open_job_data(spec)), spec.train.microbatch) {}
+      : JobStream(spec, std::make_shared<const Data>(open_job_data(spec, expected_share(spec))),
+                  spec.train.microbatch) {}
   // Of data that is open already, in batches of that many records.
   JobStream(const JobSpec& spec, std::shared_ptr<const Data> data, int64_t batch);
 

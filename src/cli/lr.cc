@@ -88,7 +88,8 @@ void run(const LrOptions& options) {
   // Epochs become steps when the records are counted, as training counts them.
   if (!job.steps) {
     require_files(spec);
-    job = resolve(spec, {.parameters = {}, .train_samples = open_job_data(spec).train->size()});
+    job = resolve(
+        spec, {.parameters = {}, .train_samples = open_job_data(spec, expected_share(spec)).train->size()});
   }
   const Schedule schedule = job_schedule(spec, job);
   std::cout << fmt::format("peak      {}\n", schedule.reason())

@@ -33,6 +33,7 @@ struct TrainCommand {
 // This process trains, alone or as one of several.
 void work(JobSpec spec, const TrainCommand& command, const std::optional<WorkerPlace>& placement) {
   RunOptions options{.fresh = command.fresh, .out = &std::cerr, .out_descriptor = 2, .join = {}};
+  options.host = host_share(placement);
   const bool leads = options.leads = !placement || placement->rank == 0;
   spec.strategy.workers = placement ? placement->size : 1;
   if (placement)

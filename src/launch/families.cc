@@ -20,6 +20,13 @@ void place_master(WorkerPlace& placement, const Variables& variables, const std:
         describe(placement), placement.local_size);
 }
 
+void place_at_loopback(WorkerPlace& placement, const Variables& variables) {
+  const auto address = find_variable(variables, "MASTER_ADDR");
+  if (!address || !(address->starts_with("127.") || *address == "localhost" || *address == "::1")) return;
+  placement.local_rank = placement.rank;
+  placement.local_size = placement.size;
+}
+
 int64_t port_of_job(std::string_view job) {
   // FNV-1a. Below 32768, where the ports begin that the kernel gives to outgoing connections.
   uint64_t hash = 14695981039346656037u;

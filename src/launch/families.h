@@ -24,6 +24,10 @@ std::optional<WorkerPlace> tf_config_placement(const Variables& variables);
 // host of rank 0 if the family tells it.
 void place_master(WorkerPlace& placement, const Variables& variables, const std::string& known = "");
 
+// For a family that does not say who is on this host: all are, where MASTER_ADDR is one that only this host
+// reaches.
+void place_at_loopback(WorkerPlace& placement, const Variables& variables);
+
 // A port of this job's own for families that have none: two jobs on one host should not meet by chance.
 int64_t port_of_job(std::string_view job);
 

@@ -20,6 +20,8 @@ std::optional<WorkerPlace> mpi_placement(const Variables& variables, const MpiNa
     placement.local_size = need_integer(variables, names.local_size, 1, placement.size, names.local_rank);
     placement.local_rank =
         need_integer(variables, names.local_rank, 0, placement.local_size - 1, names.local_size);
+  } else {
+    place_at_loopback(placement, variables);
   }
   for (const std::string_view job : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"})
     if (const auto id = find_variable(variables, job)) {

@@ -11,6 +11,7 @@ namespace {
 
 // Slurm numbers its batch, interactive and other special steps downwards from here.
 constexpr int64_t kSpecialSteps = 0xffff'fff0;
+constexpr int64_t kMostCores = 1 << 20;
 
 std::string_view first_set(const Variables& variables, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names)
@@ -61,6 +62,7 @@ std::optional<WorkerPlace> slurm_placement(const Variables& variables) {
                     describe(placement), placement.local_size);
   placement.local_rank = find_integer(variables, "SLURM_LOCALID", 0, placement.local_size - 1).value_or(0);
 
+  placement.cores = find_integer(variables, "SLURM_CPUS_ON_NODE", 1, kMostCores).value_or(0);
   if (const auto name = find_variable(variables, "SLURMD_NODENAME"))
     placement.host = *name;
   else if (static_cast<size_t>(node) < hosts.size())

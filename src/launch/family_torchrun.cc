@@ -15,7 +15,10 @@ std::optional<WorkerPlace> torchrun_placement(const Variables& variables) {
     placement.local_size = need_integer(variables, "LOCAL_WORLD_SIZE", 1, placement.size, "LOCAL_RANK");
     placement.local_rank =
         need_integer(variables, "LOCAL_RANK", 0, placement.local_size - 1, "LOCAL_WORLD_SIZE");
+  } else {
+    place_at_loopback(placement, variables);
   }
+  placement.binds_nobody = find_variable(variables, "TORCHELASTIC_RUN_ID").has_value();
   place_master(placement, variables);
   // torchrun's agent listens on MASTER_PORT itself.
   if (find_variable(variables, "TORCHELASTIC_USE_AGENT_STORE") == "True")

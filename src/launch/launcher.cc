@@ -1,10 +1,9 @@
 #include "launch/launcher.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <memory>
 
+#include "base/cores.h"
 #include "base/error.h"
 #include "launch/families.h"
 #include "launch/store_server.h"
@@ -13,14 +12,6 @@
 
 namespace lockstep {
 namespace {
-
-// The cores that this process may use, which may be fewer than the machine has.
-int64_t usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
 
 void check_range(const std::optional<int64_t>& value, std::string_view flag, int64_t least, int64_t most) {
   if (value && (*value < least || *value > most))
@@ -108,7 +99,7 @@ WorkerSetResult launch(const LaunchRequest& request) {
                     .token = token,
                     .output = request.output,
                     .log_folder = request.log_folder,
-                    .cores = usable_cores()};
+                    .cores = available_cores().usable};
   options.inherited = request.inherited;
   options.out = request.out;
   options.err = request.err;

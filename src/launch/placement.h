@@ -16,6 +16,10 @@ struct WorkerPlace {
   // Among the processes of this host. One process a host if the family does not tell.
   int64_t local_rank = 0;
   int64_t local_size = 1;
+  // The cores that the processes of this host may use together; 0 if the family does not tell.
+  int64_t cores = 0;
+  // An agent on this host started it, ours or torchrun's: whatever cores it may use, all of them may.
+  bool binds_nobody = false;
   std::string host = {};  // this host's name as the family spells it; empty if it does not
   std::string master_addr = "127.0.0.1";
   // Where rank 0 listens for the others. Not always MASTER_PORT: under torchrun its own store has that one.

@@ -144,10 +144,8 @@ class Search {
 }  // namespace
 
 void require_fit(const JobSpec& spec, const ResolvedJob& job, const JobPlan& plan, const InputSizes& inputs,
-                 Backend& backend) {
-  // The workers of a job share the machine.
-  const int64_t limit =
-      spec.strategy.memory ? *spec.strategy.memory : available_memory_bytes() / job_workers(spec);
+                 Backend& backend, const HostShare& host) {
+  const int64_t limit = spec.strategy.memory ? *spec.strategy.memory : host.memory(available_memory_bytes());
   if (plan.bytes() <= limit || limit == 0) return;
   Search search(spec, plan, limit, inputs, backend);
   for (const Change& change : recompute_changes(spec)) search.attempt(change);

@@ -19,7 +19,7 @@ void check(const std::vector<std::string>& overrides) {
   const Model model = build_job_model(spec, inputs);
   const ResolvedJob job = resolve(spec);
   const JobPlan plan = plan_job(spec, job, model, inputs, *backend);
-  require_fit(spec, job, plan, inputs, *backend);
+  require_fit(spec, job, plan, inputs, *backend, expected_share(spec));
 }
 
 std::string refusal(const std::vector<std::string>& overrides) {

@@ -199,7 +199,7 @@ bool evaluates_apart(const JobSpec& spec) {
   return !spec.data.eval.files.empty() || format_of(spec) == DataOptions::Format::kFraud;
 }
 
-Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& progress,
+Data open_job_data(const JobSpec& spec, const HostShare& host, bool evaluates, const IndexProgress& progress,
                    const IndexProgress& cache_progress) {
   DataOptions options;
   options.progress = progress;
@@ -225,7 +225,7 @@ Data open_job_data(const JobSpec& spec, bool evaluates, const IndexProgress& pro
   options.best_fit = spec.data.pack == TokenPacking::kBestFit;
   options.separate = spec.data.documents == DocumentUse::kSeparate;
   set_images(spec, options);
-  options.threads = static_cast<int>(job_threads(spec));
+  options.threads = job_threads(spec, host);
   options.evaluates = evaluates;
   if (!evaluates && !options.eval.files.empty()) {
     options.eval = {};

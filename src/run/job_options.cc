@@ -1,9 +1,5 @@
 #include "run/job_options.h"
 
-#include <sched.h>
-
-#include <algorithm>
-
 #include "job/workers.h"
 
 namespace lockstep {
@@ -69,14 +65,8 @@ GuardSettings job_guard(const JobSpec& spec) {
 
 int64_t job_workers(const JobSpec& spec) { return wanted_workers(spec).value_or(1); }
 
-int job_threads(const JobSpec& spec) {
-  return spec.strategy.threads ? static_cast<int>(*spec.strategy.threads) : job_processors(spec);
-}
-
-int job_processors(const JobSpec& spec) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
-  return std::max(1, CPU_COUNT(&allowed) / static_cast<int>(job_workers(spec)));
+int job_threads(const JobSpec& spec, const HostShare& host) {
+  return spec.strategy.threads ? static_cast<int>(*spec.strategy.threads) : host.processors;
 }
 
 }  // namespace lockstep

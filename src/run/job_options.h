@@ -1,6 +1,7 @@
 // What a job says about the step, in the terms of the parts that make it.
 #pragma once
 #include "job/resolve.h"
+#include "run/host_share.h"
 #include "train/guard/guard.h"
 #include "train/train_plans.h"
 
@@ -9,10 +10,8 @@ namespace lockstep {
 PassOptions job_passes(const JobSpec& spec);
 TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job);
 GuardSettings job_guard(const JobSpec& spec);
-// Threads of a worker: what the job says, or its share of the processors that this process may use.
-// Processors for one of the job's workers.
-int job_processors(const JobSpec& spec);
-int job_threads(const JobSpec& spec);
+// Threads of a worker: what the job says, or its share of the host's processors.
+int job_threads(const JobSpec& spec, const HostShare& host);
 // What the job asks for, where nothing is one.
 int64_t job_workers(const JobSpec& spec);
 

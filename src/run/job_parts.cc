@@ -8,10 +8,10 @@
 
 namespace lockstep {
 
-JobParts build_parts(JobSpec spec, const Backend& backend, bool leads) {
+JobParts build_parts(JobSpec spec, const Backend& backend, const HostShare& host, bool leads) {
   resolve(spec);  // refuses what does not hold together before anything is read
   require_files(spec);
-  Data data = open_job_data(spec, leads);
+  Data data = open_job_data(spec, host, leads);
   const InputSizes inputs = input_sizes(*data.train);
   Model model = build_job_model(spec, inputs);
   const ResolvedJob resolved =
@@ -20,8 +20,9 @@ JobParts build_parts(JobSpec spec, const Backend& backend, bool leads) {
   TrainOptions options = job_train_options(spec, resolved);
   options.draws_weights = leads;
   Identity identity = job_identity(spec, resolved, schedule, model, data, backend.architecture());
-  return {std::move(spec),    std::move(data),    inputs, std::move(model), resolved, schedule,
-          std::move(options), std::move(identity)};
+  return {std::move(spec),    host,     std::move(data), inputs,
+          std::move(model),   resolved, schedule,        std::move(options),
+          std::move(identity)};
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include "data/open.h"
 #include "job/resolve.h"
 #include "model/model.h"
+#include "run/host_share.h"
 #include "run/job_model.h"
 #include "train/checkpoint/identity.h"
 #include "train/schedule.h"
@@ -13,6 +14,7 @@ namespace lockstep {
 
 struct JobParts {
   JobSpec spec;
+  HostShare host;
   Data data;
   InputSizes inputs;
   Model model;
@@ -24,8 +26,8 @@ struct JobParts {
   int64_t steps() const { return *resolved.steps; }
 };
 
-// Throws UserError. A worker that does not lead gets no records to evaluate on, and draws no weights: the
-// leader's are given to it.
-JobParts build_parts(JobSpec spec, const Backend& backend, bool leads = true);
+// For a worker with this part of its host. Throws UserError. A worker that does not lead gets no records to
+// evaluate on, and draws no weights: the leader's are given to it.
+JobParts build_parts(JobSpec spec, const Backend& backend, const HostShare& host, bool leads = true);
 
 }  // namespace lockstep

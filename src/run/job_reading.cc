@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "run/job_options.h"
-
 namespace lockstep {
 namespace {
 
@@ -12,7 +10,8 @@ constexpr int kWaitingReaders = 4;
 
 }  // namespace
 
-JobReading::JobReading(const JobSpec& spec) : memory_(spec), processors_(job_processors(spec)) {
+JobReading::JobReading(const JobSpec& spec, const HostShare& host)
+    : memory_(spec), processors_(host.processors) {
   const int most = std::min(1024, kWaitingReaders * processors_);
   pool_ = std::make_unique<ReaderPool>(static_cast<int>(spec.data.readers.value_or(most)));
   if (spec.data.readers) processors_ = static_cast<int>(*spec.data.readers);

@@ -5,6 +5,7 @@
 #include "data/pipeline/batch_stream.h"
 #include "data/pipeline/reader_pool.h"
 #include "job/spec.h"
+#include "run/host_share.h"
 
 namespace lockstep {
 
@@ -23,7 +24,7 @@ struct ReadingMemory {
 
 class JobReading {
  public:
-  explicit JobReading(const JobSpec& spec);
+  JobReading(const JobSpec& spec, const HostShare& host);
 
   StreamOptions train() const { return options(memory_.train_batches); }
   StreamOptions eval() const { return options(memory_.eval_batches); }

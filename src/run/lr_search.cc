@@ -16,12 +16,13 @@ namespace lockstep {
 LrSearch search_lr(JobSpec spec, const LrRangeSettings& settings,
                    const std::function<void(const LrRange&)>& watch) {
   LrRange range(settings);  // refuses a range that is none before anything is read
-  const auto backend = make_cpu_backend(job_threads(spec));
-  const JobParts parts = build_parts(std::move(spec), *backend);
+  const HostShare host = expected_share(spec);
+  const auto backend = make_cpu_backend(job_threads(spec, host));
+  const JobParts parts = build_parts(std::move(spec), *backend, host);
   JobPlan plan = plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, *backend);
-  require_fit(parts.spec, parts.resolved, plan, parts.inputs, *backend);
+  require_fit(parts.spec, parts.resolved, plan, parts.inputs, *backend, host);
   TrainStep train(std::move(plan.train), parts.model, *backend, parts.options);
-  JobReading reading(parts.spec);
+  JobReading reading(parts.spec, host);
   Feeder feeder(*parts.data.train, job_order(parts), train, settings.steps, reading.train());
   for (int64_t step = 1;; ++step) {
     const StepResult result =

@@ -65,7 +65,7 @@ const std::string& checkpoint_folder(const JobSpec& spec) {
 TrainStep fitting_step(const JobParts& parts, Backend& backend, Group* group) {
   const TrainOptions options = options_in(group, backend, parts.options);
   JobPlan plan = plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, backend, options.host);
-  require_fit(parts.spec, parts.resolved, plan, parts.inputs, backend);
+  require_fit(parts.spec, parts.resolved, plan, parts.inputs, backend, parts.host);
   return {std::move(plan.train), parts.model, backend, options, group};
 }
 
@@ -80,12 +80,12 @@ std::unique_ptr<Group> join_group(const JobParts& parts, const RunOptions& optio
 
 TrainRun::TrainRun(JobSpec spec, RunOptions options)
     : options_(std::move(options)),
-      backend_(make_cpu_backend(job_threads(spec))),
-      parts_(build_parts(std::move(spec), *backend_, options_.leads)),
+      backend_(make_cpu_backend(job_threads(spec, options_.host))),
+      parts_(build_parts(std::move(spec), *backend_, options_.host, options_.leads)),
       group_(join_group(parts_, options_)),
       workers_(group_.get()),
       train_(fitting_step(parts_, *backend_, group_.get())),
-      reading_(parts_.spec),
+      reading_(parts_.spec, parts_.host),
       feeder_(*parts_.data.train, job_order(parts_), train_, parts_.steps(), reading_.train()),
       held_out_(parts_, *backend_, reading_.eval(), options_.leads),
       guard_(job_guard(parts_.spec)) {}
@@ -371,7 +371,7 @@ RunSummary TrainRun::summarise() {
   summary.leaves = parts_.resolved.leaves;
   summary.peak_lr = parts_.schedule.peak();
   summary.workers = workers_.count();
-  summary.threads_per_worker = job_threads(parts_.spec);
+  summary.threads_per_worker = job_threads(parts_.spec, parts_.host);
   summary.reduce_order = exchanges() ? std::string(name_of(parts_.spec.strategy.reduce.order)) : "none";
   summary.bucket_bytes = train_.buckets().bytes();
   summary.time_to_first_step_s = first_step_seconds_;

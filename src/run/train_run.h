@@ -30,6 +30,7 @@ struct RunOptions {
   std::ostream* out = nullptr;  // for the progress line and messages
   int out_descriptor = 2;       // where that goes, to see whether it is a terminal
   bool leads = true;            // as worker 0; only it needs the records to evaluate on
+  HostShare host = {};          // which of its host's workers this is, and its part of the host
   // Meets the other workers, where the job has several.
   std::function<std::unique_ptr<Transport>(const JobParts& parts)> join = {};
 };

@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <ostream>
 
+#include "base/cores.h"
 #include "hosts/train_hosts.h"
 
 namespace lockstep {
@@ -77,6 +79,18 @@ TEST_P(Layouts, GiveOneHash) {
 
 INSTANTIATE_TEST_SUITE_P(Sample, Layouts, ::testing::ValuesIn(kFamilies),
                          [](const auto& info) { return info.param.name; });
+
+TEST(HostsThreads, AWorkerThatIsAloneOnItsHostUsesAllOfIt) {
+  if (const auto reason = why_no_hosts()) GTEST_SKIP() << *reason;
+  const TrainCase job(kFamilies[0].job);
+  const int cores = available_cores().usable;
+  const RunSummary apart =
+      TrainHosts(job, "apart", {.workers = 2, .hosts = 2, .threads = 0}, {"train.steps=2"}).trained();
+  EXPECT_EQ(apart.threads_per_worker, cores);
+  const RunSummary together =
+      TrainHosts(job, "together", {.workers = 3, .hosts = 2, .threads = 0}, {"train.steps=2"}).trained();
+  EXPECT_EQ(together.threads_per_worker, std::max(1, cores / 2)) << "of worker 0, who is one of two there";
+}
 
 class LayoutsLong : public ::testing::TestWithParam<std::tuple<Family, int>> {
  protected:

@@ -29,7 +29,7 @@ exit "$worst"
 
 std::vector<std::string> command(const TrainCase& job, const std::string& run, const WorkerLayout& layout,
                                  std::vector<std::string> settings) {
-  settings.push_back(fmt::format("strategy.threads={}", layout.threads));
+  if (layout.threads > 0) settings.push_back(fmt::format("strategy.threads={}", layout.threads));
   settings.push_back("strategy.transport=" + layout.transport);
   settings.emplace_back("strategy.deadline=30");
   std::vector<std::string> all = {

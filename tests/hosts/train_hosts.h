@@ -12,7 +12,7 @@ namespace lockstep {
 struct WorkerLayout {
   int workers = 2;
   int hosts = 2;
-  int threads = 1;
+  int threads = 1;  // of a worker; 0: what the program chooses
   std::string transport = "auto";
 
   std::string text() const;
