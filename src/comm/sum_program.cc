@@ -155,22 +155,19 @@ void SumProgram::run_step(const Step& step, const Block& block, std::byte* into)
   const comm::SumLoops& loops = comm::sum_loops();
   const auto operand = [&](size_t i) { return block.operand(step, i); };
   const int64_t n = block.elements;
-  const auto add = [&]<typename T>(auto add2, T*) {
+  const bool four = step.operands.size() == 4;
+  if (block.type == SumType::kI64) {
     // The right pair first: `into` may be what holds one of them.
     alignas(kLine) std::byte right[kBlockBytes];
-    if (step.operands.size() == 4) add2(as<T>(right), as<T>(operand(2)), as<T>(operand(3)), n);
-    add2(as<T>(into), as<T>(operand(0)), as<T>(operand(1)), n);
-    if (step.operands.size() == 4) add2(as<T>(into), as<T>(into), as<T>(right), n);
-  };
-  if (block.type == SumType::kF64)
-    add(loops.add2_f64, static_cast<double*>(nullptr));
-  else if (block.type == SumType::kI64)
-    add(loops.add2_i64, static_cast<int64_t*>(nullptr));
-  else if (step.operands.size() == 4)
+    if (four) loops.add2_i64(as<int64_t>(right), as<int64_t>(operand(2)), as<int64_t>(operand(3)), n);
+    loops.add2_i64(as<int64_t>(into), as<int64_t>(operand(0)), as<int64_t>(operand(1)), n);
+    if (four) loops.add2_i64(as<int64_t>(into), as<int64_t>(into), as<int64_t>(right), n);
+  } else if (four) {
     loops.add4_f32(as<float>(into), as<float>(operand(0)), as<float>(operand(1)), as<float>(operand(2)),
                    as<float>(operand(3)), n);
-  else
+  } else {
     loops.add2_f32(as<float>(into), as<float>(operand(0)), as<float>(operand(1)), n);
+  }
 }
 
 bool SumProgram::root_to_all(const Block& block, std::span<std::byte* const> outputs, int64_t done,

@@ -54,8 +54,7 @@ TEST(SumProgram, EveryTypeAndSeveralBlocks) {
     for (const int64_t count : {1, 1023, 1024, 1025, 5000}) {
       for (const bool streaming : {false, true})
         EXPECT_TRUE(reduces_to_the_root<float>(split, SumType::kF32, count, streaming)) << split.text();
-      EXPECT_TRUE(reduces_to_the_root<double>(split, SumType::kF64, count, count > 1024)) << split.text();
-      EXPECT_TRUE(reduces_to_the_root<int64_t>(split, SumType::kI64, count, false)) << split.text();
+      EXPECT_TRUE(reduces_to_the_root<int64_t>(split, SumType::kI64, count, count > 1024)) << split.text();
     }
   }
 }

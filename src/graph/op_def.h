@@ -37,7 +37,6 @@ struct Traits {
   bool pointwise = false;  // out[i] depends on in[i] alone (operands already broadcast to the result's shape)
   bool view = false;       // the result is its first operand's bytes under another shape
   bool reduction = false;  // sums over some axes
-  bool random = false;     // draws from a counter-based generator: a function of operands and attributes only
   bool collective = false;  // talks to other workers: never removed, duplicated or reordered against its kind
   bool recompute_cheap = false;  // memory-bound: cheaper to run again than to keep its result until backward
 };

@@ -12,7 +12,7 @@ OpDef dropout_op() {
   def.attributes = {{"p", 0.0, "probability that an element is dropped", true},
                     {"key", int64_t{0}, "tells this dropout's draws from those of others", true}};
   def.min_inputs = def.max_inputs = 2;
-  def.traits = {.random = true, .recompute_cheap = true};
+  def.traits = {.recompute_cheap = true};
   def.infer = [](const InferContext& c) {
     c.require_floating(0);
     if (c.type(1) != Type{DType::kI64, {2}}) c.fail("rng (operand 1) must be i64[2]: seed and position");

@@ -13,7 +13,7 @@ OpDef round_stochastic_op() {
   OpDef def{.name = "round_stochastic", .summary = "f32 to bf16, up or down at random without bias"};
   def.attributes = {{"key", int64_t{0}, "tells these draws from those of others", true}};
   def.min_inputs = def.max_inputs = 2;
-  def.traits = {.random = true, .recompute_cheap = true};
+  def.traits = {.recompute_cheap = true};
   def.infer = [](const InferContext& c) {
     if (c.type(0).dtype != DType::kF32) c.fail("x (operand 0) must be f32");
     if (c.type(1) != Type{DType::kI64, {2}}) c.fail("rng (operand 1) must be i64[2]: seed and position");

@@ -6,8 +6,7 @@
 namespace lockstep::comm::LOCKSTEP_ISA {
 namespace {
 
-template <typename T>
-void add2(T* into, const T* a, const T* b, int64_t n) {
+void add2(float* into, const float* a, const float* b, int64_t n) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) into[i] = a[i] + b[i];
 }
@@ -103,7 +102,7 @@ void stream(void* into, const void* from, int64_t bytes) {
 
 }  // namespace
 
-extern const SumLoops sum_loops = {add2<float>,      add4, add2<double>, add2_counts, sum_to_all<false>,
-                                   sum_to_all<true>, copy, stream};
+extern const SumLoops sum_loops = {add2, add4,  add2_counts, sum_to_all<false>, sum_to_all<true>,
+                                   copy, stream};
 
 }  // namespace lockstep::comm::LOCKSTEP_ISA

@@ -9,7 +9,6 @@ struct SumLoops {
   void (*add2_f32)(float* into, const float* a, const float* b, int64_t n);  // a + b
   void (*add4_f32)(float* into, const float* a, const float* b, const float* c, const float* d,
                    int64_t n);  // (a + b) + (c + d)
-  void (*add2_f64)(double* into, const double* a, const double* b, int64_t n);
   void (*add2_i64)(int64_t* into, const int64_t* a, const int64_t* b, int64_t n);
   // a + b, or (a + b) + (c + d) with four operands, to every output. n is a multiple of 16; each line is read
   // from all operands before it is written to any output.
