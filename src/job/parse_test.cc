@@ -182,7 +182,7 @@ logging_steps: 10
   EXPECT_EQ(spec.train.lr.decay, LrDecay::kConstant);
   EXPECT_EQ(spec.train.optimizer.betas, (std::array<double, 2>{0.9, 0.98}));
   EXPECT_EQ(spec.train.precision, Precision::kBf16);
-  EXPECT_EQ(spec.train.recompute, RecomputePolicy::kBlock);
+  EXPECT_EQ(spec.train.recompute, Recompute::kBlock);
   EXPECT_EQ(spec.output, "out");
   EXPECT_EQ(spec.origins.at("train.lr.base").comment(), "job.yaml:7, as learning_rate");
   const auto noted = [&](std::string_view text) {

@@ -174,12 +174,12 @@ struct TrainSpec {
   int64_t seed = 0;
   EvalSpec eval;
   EarlyStopSpec early_stop;
-  RecomputePolicy recompute = RecomputePolicy::kNone;
+  Recompute recompute = Recompute::kNone;
 };
 
 struct ReduceSpec {
   ReduceVia via = ReduceVia::kDirect;
-  ReduceOrder order = ReduceOrder::kCanonical;
+  SumOrder order = SumOrder::kCanonical;
   std::optional<int64_t> bucket;  // bytes; unset: see train/buckets.h
 };
 

@@ -72,11 +72,6 @@ void check_stage(const Graph& graph, Stage stage) {
 
 }  // namespace
 
-std::string_view name_of(Recompute policy) {
-  constexpr std::array<std::string_view, 3> kNames = {"none", "cheap", "block"};
-  return kNames[static_cast<size_t>(policy)];
-}
-
 Recompute parse_recompute(std::string_view name) {
   for (const Recompute policy : {Recompute::kNone, Recompute::kCheap, Recompute::kBlock})
     if (name_of(policy) == name) return policy;

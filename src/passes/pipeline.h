@@ -7,12 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/choices.h"
 #include "graph/op_def.h"
 
 namespace lockstep {
 
-enum class Recompute : uint8_t { kNone, kCheap, kBlock };
-std::string_view name_of(Recompute policy);
 Recompute parse_recompute(std::string_view name);  // throws UserError with the choices
 
 struct PassOptions {

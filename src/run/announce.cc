@@ -17,7 +17,7 @@ std::string reduce_line(const ReduceSpec& reduce, const Buckets& buckets) {
   if (reduce.via == ReduceVia::kNone)
     return "are not exchanged: every worker trains alone, to measure what communication costs";
   std::string line = fmt::format("reduced in buckets: {}", buckets.text());
-  if (reduce.order == ReduceOrder::kFast)
+  if (reduce.order == SumOrder::kFast)
     line += "; in the fast order, so that the bits depend on the number of workers";
   return line;
 }

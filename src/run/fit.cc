@@ -25,7 +25,7 @@ struct Change {
 
 std::vector<Change> recompute_changes(const JobSpec& spec) {
   std::vector<Change> changes;
-  for (const RecomputePolicy policy : {RecomputePolicy::kCheap, RecomputePolicy::kBlock})
+  for (const Recompute policy : {Recompute::kCheap, Recompute::kBlock})
     if (policy > spec.train.recompute)
       changes.push_back({fmt::format("train.recompute={}", name_of(policy)), "the same bits, more time",
                          [policy](JobSpec& job) { job.train.recompute = policy; }});

@@ -19,20 +19,11 @@ OptimizerSettings optimizer_of(const JobSpec& spec) {
   return settings;
 }
 
-GuardSettings::Policy policy_of(NonFinitePolicy policy) {
-  switch (policy) {
-    case NonFinitePolicy::kStop: return GuardSettings::Policy::kStop;
-    case NonFinitePolicy::kSkip: return GuardSettings::Policy::kSkip;
-    case NonFinitePolicy::kRewind: return GuardSettings::Policy::kRewind;
-  }
-  return GuardSettings::Policy::kStop;
-}
-
 }  // namespace
 
 PassOptions job_passes(const JobSpec& spec) {
   PassOptions passes;
-  passes.recompute = parse_recompute(name_of(spec.train.recompute));
+  passes.recompute = spec.train.recompute;
   if (spec.train.precision == Precision::kBf16) passes.compute = DType::kBF16;
   passes.stochastic_rounding = spec.train.stochastic_rounding;
   return passes;
@@ -48,7 +39,7 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   options.ema = spec.train.ema;
   options.workers = job_workers(spec);
   const ReduceSpec& reduce = spec.strategy.reduce;
-  options.reduce.order = reduce.order == ReduceOrder::kFast ? SumOrder::kFast : SumOrder::kCanonical;
+  options.reduce.order = reduce.order;
   options.reduce.bucket_bytes = reduce.bucket.value_or(0);
   options.reduce.exchange = reduce.via != ReduceVia::kNone;
   return options;
@@ -56,7 +47,7 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
 
 GuardSettings job_guard(const JobSpec& spec) {
   const GuardSpec& from = spec.train.guard;
-  return {.policy = policy_of(from.non_finite),
+  return {.policy = from.non_finite,
           .max_skips = from.max_skips,
           .spike_factor = from.spike_factor,
           .spike_window = from.spike_window,

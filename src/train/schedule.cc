@@ -10,9 +10,6 @@
 namespace lockstep {
 namespace {
 
-using Kind = ScheduleSettings::Kind;
-using Scaling = ScheduleSettings::Scaling;
-
 // What transformers takes for the time scale of inverse_sqrt without a warm-up.
 constexpr int64_t kTimescale = 10'000;
 
@@ -40,14 +37,14 @@ double power_of(double x, double power) {
 double peak_over_base(const ScheduleSettings& s) {
   const double ratio = static_cast<double>(s.global_batch) / static_cast<double>(s.base_batch);
   switch (s.scaling) {
-    case Scaling::kNone: return 1;
-    case Scaling::kLinear: return ratio;
-    case Scaling::kSqrt: return std::sqrt(ratio);
+    case LrScaling::kNone: return 1;
+    case LrScaling::kLinear: return ratio;
+    case LrScaling::kSqrt: return std::sqrt(ratio);
   }
   return 1;
 }
 
-bool falls(Kind kind) { return kind != Kind::kConstant && kind != Kind::kInverseSqrt; }
+bool falls(LrDecay decay) { return decay != LrDecay::kConstant && decay != LrDecay::kInverseSqrt; }
 
 void check(const ScheduleSettings& s) {
   LOCKSTEP_CHECK(s.base >= 0 && s.min >= 0, "base {} and min {}", s.base, s.min);
@@ -56,7 +53,7 @@ void check(const ScheduleSettings& s) {
   LOCKSTEP_CHECK(s.warmup_steps >= 0 && s.decay_steps >= 0, "warm-up {}, decay {}", s.warmup_steps,
                  s.decay_steps);
   LOCKSTEP_CHECK(s.power > 0, "power {}", s.power);
-  if (!falls(s.kind)) return;
+  if (!falls(s.decay)) return;
   LOCKSTEP_CHECK(s.total_steps >= std::max<int64_t>(1, s.warmup_steps), "{} steps with a warm-up of {}",
                  s.total_steps, s.warmup_steps);
 }
@@ -69,9 +66,9 @@ Schedule::Schedule(const ScheduleSettings& settings) : settings_(settings) {
   check(s);
   peak_ = s.base * peak_over_base(s);
   fall_begin_ = fall_end_ = s.warmup_steps;
-  if (!falls(s.kind)) return;
+  if (!falls(s.decay)) return;
   const int64_t room = s.total_steps - s.warmup_steps;
-  if (s.kind == Kind::kWsd) {
+  if (s.decay == LrDecay::kWsd) {
     if (s.decay_steps == 0) s.decay_steps = std::min(room, (s.total_steps + 9) / 10);
     LOCKSTEP_CHECK(s.decay_steps <= room, "a fall of {} steps with {} left after the warm-up", s.decay_steps,
                    room);
@@ -87,8 +84,8 @@ double Schedule::base_for(double peak) const { return peak / peak_over_base(sett
 
 double Schedule::share(int64_t step) const {
   const ScheduleSettings& s = settings_;
-  if (s.kind == Kind::kConstant) return 1.0;
-  if (s.kind == Kind::kInverseSqrt) {
+  if (s.decay == LrDecay::kConstant) return 1.0;
+  if (s.decay == LrDecay::kInverseSqrt) {
     const int64_t timescale = s.warmup_steps > 0 ? s.warmup_steps : kTimescale;
     const int64_t since = step + timescale - s.warmup_steps;
     return 1.0 / std::sqrt(static_cast<double>(since) / static_cast<double>(timescale));
@@ -96,9 +93,9 @@ double Schedule::share(int64_t step) const {
   if (step <= fall_begin_) return 1.0;
   if (step >= fall_end_) return 0.0;
   const double left = static_cast<double>(fall_end_ - step) / static_cast<double>(fall_end_ - fall_begin_);
-  switch (s.kind) {
-    case Kind::kCosine: return squared_sine(left);
-    case Kind::kLinear: return left;
+  switch (s.decay) {
+    case LrDecay::kCosine: return squared_sine(left);
+    case LrDecay::kLinear: return left;
     default: return power_of(left, s.power);
   }
 }
@@ -108,7 +105,7 @@ double Schedule::lr(int64_t step) const {
   const ScheduleSettings& s = settings_;
   if (step <= s.warmup_steps)
     return peak_ * (static_cast<double>(step) / static_cast<double>(s.warmup_steps));
-  if (s.kind == Kind::kInverseSqrt) return std::max(std::min(s.min, peak_), peak_ * share(step));
+  if (s.decay == LrDecay::kInverseSqrt) return std::max(std::min(s.min, peak_), peak_ * share(step));
   const double part = share(step);
   // The peak itself, where adding min to what is above it may round.
   return part == 1.0 ? peak_ : s.min + (peak_ - s.min) * part;
@@ -120,13 +117,13 @@ std::string Schedule::reason() const {
   if (s.global_batch == s.base_batch)
     return fmt::format("{}: the batch is base_batch, {}", peak, s.base_batch);
   switch (s.scaling) {
-    case Scaling::kLinear:
+    case LrScaling::kLinear:
       return fmt::format("linear: {} x {}/{} = {} (Goyal et al., arXiv 1706.02677)", base, s.global_batch,
                          s.base_batch, peak);
-    case Scaling::kSqrt:
+    case LrScaling::kSqrt:
       return fmt::format("sqrt: {} x sqrt({}/{}) = {} (Malladi et al., arXiv 2205.10287)", base,
                          s.global_batch, s.base_batch, peak);
-    case Scaling::kNone: break;
+    case LrScaling::kNone: break;
   }
   return fmt::format("none: {} at batch {} as at base_batch {}", peak, s.global_batch, s.base_batch);
 }

@@ -12,17 +12,16 @@
 #include <cstdint>
 #include <string>
 
+#include "base/choices.h"
+
 namespace lockstep {
 
 struct ScheduleSettings {
-  enum class Scaling : uint8_t { kNone, kLinear, kSqrt };
-  enum class Kind : uint8_t { kConstant, kLinear, kCosine, kPolynomial, kInverseSqrt, kWsd };
-
   double base = 1e-3;      // good at base_batch
   int64_t base_batch = 0;  // 0: global_batch
   int64_t global_batch = 1;
-  Scaling scaling = Scaling::kNone;
-  Kind kind = Kind::kConstant;
+  LrScaling scaling = LrScaling::kNone;
+  LrDecay decay = LrDecay::kConstant;
   int64_t total_steps = 0;   // constant and inverse_sqrt do not need it
   int64_t warmup_steps = 0;  // W
   // D, how long the fall takes: from the end of the warm-up, or for wsd up to the end of the run. 0: wsd a

@@ -11,8 +11,6 @@
 namespace lockstep {
 namespace {
 
-using Scaling = ScheduleSettings::Scaling;
-
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
@@ -27,7 +25,7 @@ TroubleFacts ordinary() {
   facts.schedule.base = 1e-4;
   facts.schedule.base_batch = 32;
   facts.schedule.global_batch = 256;
-  facts.schedule.scaling = Scaling::kSqrt;
+  facts.schedule.scaling = LrScaling::kSqrt;
   facts.schedule.total_steps = 1000;
   facts.schedule.warmup_steps = 100;
   facts.lr = facts.peak_lr = 2.83e-4;
@@ -50,7 +48,7 @@ bool mentions(const Cause& cause, const std::string& text) {
 TEST(Diagnose, BlamesARateFarAboveTheUsual) {
   TroubleFacts facts = ordinary();
   facts.schedule.base = 1.0;
-  facts.schedule.scaling = Scaling::kLinear;
+  facts.schedule.scaling = LrScaling::kLinear;
   facts.lr = facts.peak_lr = 8.0;
   const Diagnosis diagnosis = diagnose(facts);
   EXPECT_EQ(first(diagnosis).name, "learning rate too high");
@@ -62,7 +60,7 @@ TEST(Diagnose, BlamesARateFarAboveTheUsual) {
 
 TEST(Diagnose, BlamesLinearScalingOfAnAdaptiveOptimizer) {
   TroubleFacts facts = ordinary();
-  facts.schedule.scaling = Scaling::kLinear;
+  facts.schedule.scaling = LrScaling::kLinear;
   facts.lr = facts.peak_lr = 8e-4;
   const Cause cause = first(diagnose(facts));
   EXPECT_EQ(cause.name, "learning rate too high");
@@ -73,7 +71,7 @@ TEST(Diagnose, BlamesLinearScalingOfAnAdaptiveOptimizer) {
 TEST(Diagnose, LinearScalingIsRightForSgd) {
   TroubleFacts facts = ordinary();
   facts.optimizer = "sgd";
-  facts.schedule.scaling = Scaling::kLinear;
+  facts.schedule.scaling = LrScaling::kLinear;
   facts.schedule.base = 0.0125;
   facts.lr = facts.peak_lr = 0.1;
   const Diagnosis diagnosis = diagnose(facts);

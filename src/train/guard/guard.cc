@@ -13,7 +13,6 @@ namespace lockstep {
 namespace {
 
 using Action = Decision::Action;
-using Policy = GuardSettings::Policy;
 
 std::string plural(int64_t count, std::string_view word) {
   return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
@@ -119,14 +118,14 @@ Decision Guard::decide_trouble(const StepNumbers& numbers, Trouble trouble) {
     case Trouble::kNone: break;
   }
 
-  if (settings_.policy == Policy::kStop) return {Action::kStop, trouble, text + "; stopping"};
+  if (settings_.policy == NonFinitePolicy::kStop) return {Action::kStop, trouble, text + "; stopping"};
   if (skips_ + rewinds_ >= settings_.max_skips) {
     text += fmt::format("; stopping: {} and {} so far, train.guard.max_skips allows {}",
                         plural(skips_, "skip"), plural(rewinds_, "rewind"), settings_.max_skips);
     return {Action::kStop, trouble, text};
   }
   // The same records come again after a rewind: where nothing is counted, a smaller step would not help.
-  const bool skip = settings_.policy == Policy::kSkip || trouble == Trouble::kNothingCounted;
+  const bool skip = settings_.policy == NonFinitePolicy::kSkip || trouble == Trouble::kNothingCounted;
   ++(skip ? skips_ : rewinds_);
   const int64_t left = settings_.max_skips - skips_ - rewinds_;
   if (skip) return {Action::kSkip, trouble, fmt::format("{}; skipping the step, {} left", text, left)};

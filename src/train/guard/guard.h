@@ -13,12 +13,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/choices.h"
+
 namespace lockstep {
 
 struct GuardSettings {
-  enum class Policy : uint8_t { kStop, kSkip, kRewind };
-
-  Policy policy = Policy::kStop;
+  NonFinitePolicy policy = NonFinitePolicy::kStop;
   int64_t max_skips = 3;    // steps skipped or rewound in the whole run before it stops
   double spike_factor = 0;  // above this many times the median is a spike; 0: not looked for
   int64_t spike_window = 50;

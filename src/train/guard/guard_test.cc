@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 using Action = Decision::Action;
-using Policy = GuardSettings::Policy;
+using Policy = NonFinitePolicy;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();

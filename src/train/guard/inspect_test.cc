@@ -172,7 +172,7 @@ struct Walk {
 Walk diverge(int64_t leaves, int threads) {
   Scene scene(build_gpt({2, 32, 2, 50, 2, 8, 0.0}), true, leaves, threads);
   GuardSettings settings;
-  settings.policy = GuardSettings::Policy::kSkip;
+  settings.policy = NonFinitePolicy::kSkip;
   settings.max_skips = 2;
   Guard guard(settings);
   Walk walk;

@@ -10,8 +10,6 @@
 namespace lockstep {
 namespace {
 
-using Scaling = ScheduleSettings::Scaling;
-
 struct Usual {
   double peak;
   std::string source;
@@ -26,11 +24,11 @@ Usual usual_peak(const std::string& optimizer, int64_t batch) {
   return {1e-3, "Adam's default, arXiv 1412.6980"};
 }
 
-double factor_of(Scaling scaling, double ratio) {
+double factor_of(LrScaling scaling, double ratio) {
   switch (scaling) {
-    case Scaling::kLinear: return ratio;
-    case Scaling::kSqrt: return std::sqrt(ratio);
-    case Scaling::kNone: break;
+    case LrScaling::kLinear: return ratio;
+    case LrScaling::kSqrt: return std::sqrt(ratio);
+    case LrScaling::kNone: break;
   }
   return 1.0;
 }
@@ -50,7 +48,7 @@ LrAdvice lr_advice(const TroubleFacts& facts) {
   if (schedule.base_batch > 0)
     advice.batch_ratio =
         static_cast<double>(schedule.global_batch) / static_cast<double>(schedule.base_batch);
-  const Scaling rule = advice.adaptive ? Scaling::kSqrt : Scaling::kLinear;
+  const LrScaling rule = advice.adaptive ? LrScaling::kSqrt : LrScaling::kLinear;
   advice.rule_peak = schedule.base * factor_of(rule, advice.batch_ratio);
   Usual usual = usual_peak(facts.optimizer, schedule.global_batch);
   advice.usual_peak = usual.peak;
@@ -63,9 +61,10 @@ LrAdvice lr_advice(const TroubleFacts& facts) {
   // Nothing is out of the ordinary and yet it diverged: a third, as steps of a search by halves are too many.
   if (advice.safe_peak >= facts.peak_lr) advice.safe_peak = facts.peak_lr / 3;
 
-  const Scaling scaling = above_rule ? rule : schedule.scaling;
+  const LrScaling scaling = above_rule ? rule : schedule.scaling;
   if (scaling != schedule.scaling)
-    advice.sets.push_back(fmt::format("train.lr.scaling={}", scaling == Scaling::kSqrt ? "sqrt" : "linear"));
+    advice.sets.push_back(
+        fmt::format("train.lr.scaling={}", scaling == LrScaling::kSqrt ? "sqrt" : "linear"));
   const double factor = factor_of(scaling, advice.batch_ratio);
   if (schedule.base * factor > advice.safe_peak * (1 + 1e-9) && advice.safe_peak > 0)
     advice.sets.push_back(
