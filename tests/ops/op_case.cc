@@ -25,6 +25,8 @@ void read_directive(const std::string& line, OpCase& op_case) {
     op_case.ranges[input] = {low, high};
   } else if (key == "tolerance") {
     words >> op_case.tolerance;
+  } else if (key == "size") {
+    words >> op_case.size;
   } else if (key == "dtypes") {
     op_case.dtypes.clear();
     for (std::string dtype; words >> dtype;) op_case.dtypes.push_back(dtype);

@@ -3,6 +3,7 @@
 //   case rows of odd length
 //   range y 0 10            # input y is drawn from [0, 10); integers are drawn whole; the default is [-1, 1)
 //   tolerance 2e-5          # relative to the largest reference value of a tensor; the default is 1e-5
+//   size 1                  # ... but to no less than this: the terms of sums that cancel
 //   dtypes f32 bf16         # also run with f32 replaced by bf16 (looser tolerance); the default is f32
 //   no-gradient             # do not differentiate
 //   graph t(x: f32[4,33] @param, y: i32[4]) {
@@ -28,6 +29,7 @@ struct OpCase {
   std::string text;
   std::map<std::string, std::pair<double, double>> ranges;
   double tolerance = 1e-5;
+  double size = 0;
   std::vector<std::string> dtypes{"f32"};
   bool differentiate = true;
 

@@ -18,8 +18,6 @@ Graph case_graph(const OpCase& op_case, bool differentiated);
 // Raw output bytes, for bitwise comparison.
 std::vector<std::string> run_for_bytes(const Graph& graph, const RefTensors& inputs, Backend& backend,
                                        const PassOptions& options);
-// Empty when close, otherwise a description of the worst difference.
-std::string compare(const RefTensor& got, const RefTensor& want, double tolerance);
 // Checks reverse-mode gradients against central differences in fp64; empty when they agree.
 std::string check_finite_differences(const OpCase& op_case);
 double tolerance_for(const OpCase& op_case, const std::string& dtype);
