@@ -36,7 +36,7 @@ class Event {
 using EventPtr = std::shared_ptr<Event>;
 
 // A queue of work that runs in order. Memory that is given to it stays as it is until the work has run: see record()
-// and synchronize(). Streams are fed by one thread each.
+// and synchronize(). Several threads may put work on one.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -68,7 +68,7 @@ class Backend {
   virtual int host_threads() const { return 1; }
 
   virtual KernelChoice choose(const Graph& graph, const Node& node) = 0;
-  // Contents zero. Pinned memory of a backend that works in the host's is like any other.
+  // Contents zero. A buffer may go while work on the compute stream still needs it: its memory stays until then. Pinned memory of a backend that works in the host's is like any other.
   virtual std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryKind kind) = 0;
   std::unique_ptr<Buffer> allocate(int64_t bytes) { return allocate(bytes, memory()); }
   virtual Stream& stream(StreamKind kind) = 0;

@@ -36,25 +36,35 @@ TEST(Fit, AJobThatFitsPasses) {
   check({"strategy.memory=1GiB"});
 }
 
+TEST(Fit, OneByteLessThanThePlanIsRefused) {
+  const JobSpec spec = parse_job(kJob, "job.yaml", {});
+  const auto backend = make_cpu_backend(1);
+  const JobPlan plan = plan_job(spec, resolve(spec), build_job_model(spec, {}), {}, *backend);
+  EXPECT_GT(plan.beside.checkpoints, 0);
+  EXPECT_EQ(plan.bytes(), plan.memory.bytes() + plan.beside.bytes());
+  check({fmt::format("strategy.memory={}", plan.bytes())});
+  EXPECT_NE(refusal({fmt::format("strategy.memory={}", plan.bytes() - 1)}), "");
+}
+
 TEST(Fit, ARefusalListsWhatTakesLess) {
-  const std::string text = refusal({"strategy.memory=16MiB"});
+  const std::string text = refusal({"strategy.memory=31MiB"});
   EXPECT_TRUE(text.starts_with("--set: a worker would take ")) << text;
-  for (const char* part : {"strategy.memory gives it 16.0 MiB", "planned peak", "--set train.recompute=block",
+  for (const char* part : {"strategy.memory gives it 31.0 MiB", "planned peak", "--set train.recompute=block",
                            "--set train.microbatch=", "--set train.precision=bf16", "--set train.ema=0",
                            "--set train.optimizer.name=adafactor"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
 TEST(Fit, WhatIsOfferedFits) {
-  const std::string text = refusal({"strategy.memory=16MiB"});
+  const std::string text = refusal({"strategy.memory=31MiB"});
   const std::string key = "train.microbatch=";
   const size_t at = text.find(key);
   ASSERT_NE(at, std::string::npos) << text;
-  check({"strategy.memory=16MiB", text.substr(at, text.find(' ', at) - at)});
+  check({"strategy.memory=31MiB", text.substr(at, text.find(' ', at) - at)});
 }
 
 TEST(Fit, SmallerMicrobatchesKeepTheirLeaves) {
-  const std::string text = refusal({"strategy.memory=11MiB", "train.microbatch=8"});
+  const std::string text = refusal({"strategy.memory=26MiB", "train.microbatch=8"});
   EXPECT_NE(text.find("--set train.microbatch=4 --set strategy.leaves=2"), std::string::npos) << text;
 }
 

@@ -1,6 +1,7 @@
 #include "run/job_plan.h"
 
 #include "run/job_options.h"
+#include "run/run_checkpoints.h"
 #include "train/evaluate.h"
 
 namespace lockstep {
@@ -13,9 +14,11 @@ JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model
   plan.host = host;
   plan.train = plan_training(model, backend, options);
   plan.memory = train_memory(plan.train, options, backend.memory());
+  plan.beside.checkpoints = kCheckpointStaging;
+  plan.beside.program = kProgramBytes;
   if (spec.data.hold_out > 0 || spec.data.eval.format) {
     const Model evaluation = build_job_evaluation(spec, inputs, spec.train.microbatch);
-    plan.evaluation = evaluation_bytes(plan_evaluation(evaluation, backend, options.passes));
+    plan.beside.evaluation = evaluation_bytes(plan_evaluation(evaluation, backend, options.passes));
   }
   return plan;
 }

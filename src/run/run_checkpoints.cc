@@ -9,37 +9,44 @@ namespace lockstep {
 namespace {
 
 constexpr const char* kAverageFile = "average.safetensors";
-constexpr int64_t kPiece = 1 << 20;  // bytes
 
 TensorSpec spec_of(const StateTensor& tensor) { return {tensor.name, tensor.dtype, tensor.shape}; }
 
-TensorFile file_of(std::string name, Backend& backend, const std::vector<StateTensor>& tensors) {
+// Calls `piece(address on the device, first byte, staging memory)` for all of the tensor, in order.
+template <typename Piece>
+void for_pieces(const StateTensor& tensor, std::span<std::byte> staging, const Piece& piece) {
+  const auto most = static_cast<int64_t>(staging.size());
+  for (int64_t first = 0; first < tensor.bytes(); first += most)
+    piece(static_cast<std::byte*>(tensor.data) + first, first,
+          staging.first(static_cast<size_t>(std::min(most, tensor.bytes() - first))));
+}
+
+TensorFile file_of(std::string name, Backend& backend, const std::vector<StateTensor>& tensors,
+                   std::span<std::byte> staging) {
   TensorFile file;
   file.name = std::move(name);
   for (const StateTensor& tensor : tensors) file.tensors.push_back(spec_of(tensor));
-  file.feed = [&backend, &tensors](const TensorSpec& wanted, const ByteSink& sink) {
+  file.feed = [&backend, &tensors, staging](const TensorSpec& wanted, const ByteSink& sink) {
     const auto found = std::find_if(tensors.begin(), tensors.end(),
                                     [&](const StateTensor& tensor) { return tensor.name == wanted.name; });
-    std::vector<std::byte> piece;
-    for (int64_t first = 0; first < found->bytes(); first += kPiece) {
-      piece.resize(static_cast<size_t>(std::min(kPiece, found->bytes() - first)));
-      backend.download(piece.data(), static_cast<const char*>(found->data) + first,
-                       static_cast<int64_t>(piece.size()));
-      sink(piece);
-    }
+    for_pieces(*found, staging, [&](const std::byte* device, int64_t, std::span<std::byte> host) {
+      backend.download(host.data(), device, static_cast<int64_t>(host.size()));
+      sink(host);
+    });
   };
   return file;
 }
 
 void read_back(const CheckpointReader& reader, const std::string& file, Backend& backend,
-               const std::vector<StateTensor>& tensors) {
+               const std::vector<StateTensor>& tensors, std::span<std::byte> staging) {
   if (tensors.empty()) return;
   const SafetensorsReader& from = reader.tensors(file);
-  std::vector<std::byte> bytes;
   for (const StateTensor& tensor : tensors) {
-    bytes.resize(static_cast<size_t>(tensor.bytes()));
-    from.read(spec_of(tensor), bytes);
-    backend.upload(tensor.data, bytes.data(), tensor.bytes());
+    const TensorEntry& entry = from.at(spec_of(tensor));
+    for_pieces(tensor, staging, [&](std::byte* device, int64_t first, std::span<std::byte> host) {
+      from.read(entry, host, first);
+      backend.upload(device, host.data(), static_cast<int64_t>(host.size()));
+    });
   }
 }
 
@@ -50,6 +57,7 @@ RunCheckpoints::RunCheckpoints(const std::string& folder, int64_t keep, Identity
     : folder_(folder),
       identity_(std::move(identity)),
       texts_(std::move(texts)),
+      staging_(kCheckpointStaging),
       writer_(std::make_unique<BackgroundCheckpointWriter>(folder, keep)) {
   if (const auto latest = latest_checkpoint(folder)) last_step_ = latest->step;
 }
@@ -65,12 +73,12 @@ void RunCheckpoints::save(TrainStep& train, const RunState& state, bool best) {
   content.texts = texts_;
   content.best = best;
   content.also_keep = retained_;
-  content.tensors.push_back(file_of(kModelFile, train.backend(), tensors.model()));
+  content.tensors.push_back(file_of(kModelFile, train.backend(), tensors.model(), staging_));
   if (!tensors.optimizer().empty())
-    content.tensors.push_back(file_of(kOptimizerFile, train.backend(), tensors.optimizer()));
+    content.tensors.push_back(file_of(kOptimizerFile, train.backend(), tensors.optimizer(), staging_));
   if (!tensors.averages().empty())
-    content.tensors.push_back(file_of(kAverageFile, train.backend(), tensors.averages()));
-  writer_->save(content);
+    content.tensors.push_back(file_of(kAverageFile, train.backend(), tensors.averages(), staging_));
+  writer_->save(std::move(content), tensors.gate().hold());
   last_step_ = state.step;
 }
 
@@ -102,13 +110,15 @@ RunState RunCheckpoints::rewind(TrainStep& train, int64_t step) {
   return state;
 }
 
-RunState RunCheckpoints::load(TrainStep& train, const std::string& path) const {
+// The staging memory is free: whoever calls this has waited for the writer.
+RunState RunCheckpoints::load(TrainStep& train, const std::string& path) {
   const CheckpointReader reader(path);
   check_identity(path, reader.identity());
   const TrainState& tensors = train.state();
-  read_back(reader, kModelFile, train.backend(), tensors.model());
-  read_back(reader, kOptimizerFile, train.backend(), tensors.optimizer());
-  read_back(reader, kAverageFile, train.backend(), tensors.averages());
+  tensors.gate().wait();
+  read_back(reader, kModelFile, train.backend(), tensors.model(), staging_);
+  read_back(reader, kOptimizerFile, train.backend(), tensors.optimizer(), staging_);
+  read_back(reader, kAverageFile, train.backend(), tensors.averages(), staging_);
   const nlohmann::json& state = reader.state();
   try {
     train.restored(steps_applied_of(state));

@@ -12,6 +12,10 @@
 
 namespace lockstep {
 
+// Bytes in host memory through which tensors go to the disk and back: all that checkpoints take. Small enough
+// to stay in a cache between the copy, the hashes and the write.
+inline constexpr int64_t kCheckpointStaging = 1 << 20;
+
 class RunCheckpoints {
  public:
   // `texts` are files that go into every checkpoint: name, content.
@@ -20,8 +24,11 @@ class RunCheckpoints {
   // The checkpoint of this step stays until another is named, however many come after it.
   void retain(int64_t step) { retained_ = step; }
 
-  // Returns when the tensors are copied; the disk is written meanwhile. See BackgroundCheckpointWriter.
+  // Returns at once: tensors are read and the disk is written meanwhile. Whatever changes the state waits
+  // until it has been read (StateGate).
   void save(TrainStep& train, const RunState& state, bool best);
+  // Waits at most so long; whether the state of the last save has been read.
+  bool read_within(std::chrono::milliseconds time) { return writer_->read_within(time); }
   // Waits until all that was saved is on the disk.
   void finish();
   // Waits at most so long; whether the next call has nothing to wait for.
@@ -41,13 +48,14 @@ class RunCheckpoints {
   void complete(int64_t step, bool best);
 
  private:
-  RunState load(TrainStep& train, const std::string& path) const;
+  RunState load(TrainStep& train, const std::string& path);
   void check_identity(const std::string& path, const Identity& found) const;
 
   std::string folder_;
   Identity identity_;
   std::vector<std::pair<std::string, std::string>> texts_;
-  std::unique_ptr<BackgroundCheckpointWriter> writer_;
+  std::vector<std::byte> staging_;
+  std::unique_ptr<BackgroundCheckpointWriter> writer_;  // whose thread uses the staging memory
   std::optional<int64_t> last_step_, retained_;
 };
 

@@ -21,6 +21,9 @@ namespace {
 
 enum ExitCode : uint8_t { kDone = 0, kFailed = 1, kDiverged = 6, kPreempted = 75, kInterrupted = 130 };
 
+// Between two words to the workers who wait for a checkpoint.
+constexpr std::chrono::milliseconds kLookAgain{100};
+
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -196,6 +199,7 @@ void TrainRun::one_step() {
   const double start = now();
   const double input_before = feeder_.seconds();
   const double comm_before = train_.comm_seconds();
+  const double held_before = train_.held_seconds();
   const StepResult result =
       train_.accumulate([&](int64_t microbatch) { feeder_.load(train_, step, microbatch); }, step,
                         [this] { return static_cast<int64_t>(asked_by_signal()); });
@@ -219,7 +223,10 @@ void TrainRun::one_step() {
   record.shares.input_wait = feeder_.seconds() - input_before;
   record.shares.exposed_comm = train_.comm_seconds() - comm_before;
   record.shares.compute = accumulated - start - record.shares.input_wait - comm_of_sums;
-  record.shares.optimizer = applied - accumulated - (record.shares.exposed_comm - comm_of_sums);
+  // Waiting for a checkpoint that still reads the state.
+  record.shares.other = train_.held_seconds() - held_before;
+  record.shares.optimizer =
+      applied - accumulated - (record.shares.exposed_comm - comm_of_sums) - record.shares.other;
   act(decision, record);
 }
 
@@ -340,11 +347,13 @@ void TrainRun::save(bool best) {
   retain_rewind_target();
   wait_for_disk();
   checkpoints_->save(train_, state_, best);
+  // The gate stops this process alone; others of this host would change the state that they hold together.
+  if (group_)
+    while (!checkpoints_->read_within(kLookAgain)) workers_.still_working("a checkpoint");
 }
 
 // For the checkpoint before this one, which may still be on its way.
 void TrainRun::wait_for_disk() {
-  constexpr std::chrono::milliseconds kLookAgain{100};
   while (!checkpoints_->idle_within(kLookAgain)) workers_.still_working("a checkpoint");
 }
 

@@ -14,6 +14,7 @@
 #include "run/feeder.h"
 #include "run/held_out.h"
 #include "run/job_parts.h"
+#include "run/job_plan.h"
 #include "run/job_reading.h"
 #include "run/run_checkpoints.h"
 #include "run/signals.h"
@@ -77,7 +78,10 @@ class TrainRun {
   // False where the workers only measure what their communication costs.
   bool exchanges() const { return parts_.options.reduce.exchange; }
   int64_t tokens_per_step() const { return parts_.model.tokens * parts_.resolved.microbatches; }
-  int64_t planned_bytes() const { return train_.planned_bytes() + held_out_.planned_bytes(); }
+  int64_t planned_bytes() const {
+    return train_.planned_bytes() + held_out_.planned_bytes() + kProgramBytes +
+           (workers_.leads() ? kCheckpointStaging : 0);
+  }
 
   RunOptions options_;
   SignalWatch signals_;  // before all that has threads

@@ -76,6 +76,7 @@ void Executable::place_marks() {
 }
 
 void Executable::run_watched(const std::function<bool(const Node&)>& watch) {
+  if (before_run_) before_run_();
   if (!resolved_) resolve();
   for (const Step& step : steps_) {
     stream_.enqueue(*step.kernel, {step.inputs, step.outputs, step.workspace});
@@ -106,6 +107,7 @@ void Executable::clear_gaps(size_t& cleared, int64_t bytes) {
 }
 
 void Executable::enqueue(const RegionReady& ready) {
+  if (before_run_) before_run_();
   if (!resolved_) resolve();
   size_t cleared = 0;
   for (size_t i = 0; i < steps_.size(); ++i) {

@@ -33,6 +33,8 @@ class Executable {
   void bind(std::string_view input, void* data);
   // The buffer of the plan's shared region; the inputs that lie in it need no binding of their own.
   void bind_region(void* data);
+  // Called before every run is put on the stream: waits for those who still read what it is about to change.
+  void before_run(std::function<void()> wait) { before_run_ = std::move(wait); }
   // Where an output is when the steps have run; valid until they run again.
   void* output(size_t index) const;
   // Puts all steps on the compute stream. Throws InternalError when an input is not bound. On the way `ready`
@@ -74,6 +76,7 @@ class Executable {
   std::shared_ptr<Buffer> arena_;
   std::vector<void*> bound_;
   void* region_ = nullptr;
+  std::function<void()> before_run_;
   std::vector<Step> steps_;
   bool resolved_ = false;
   bool profiling_ = false;

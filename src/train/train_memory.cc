@@ -78,7 +78,7 @@ TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, M
   return memory;
 }
 
-std::string memory_table(const TrainPlans& plans, const TrainMemory& memory, int64_t evaluation) {
+std::string memory_table(const TrainPlans& plans, const TrainMemory& memory, const BesideSteps& beside) {
   const auto& fullest = plans.backward().memory.at_peak;
   const auto at_peak = [&](MemoryCategory category) { return mib(fullest[static_cast<size_t>(category)]); };
   std::string out = "memory of a worker (MiB)\n";
@@ -97,9 +97,11 @@ std::string memory_table(const TrainPlans& plans, const TrainMemory& memory, int
                       at_peak(MemoryCategory::kActivations), at_peak(MemoryCategory::kScratch),
                       at_peak(MemoryCategory::kWorkspace)));
   out += row("kernels", memory.kernels);
-  if (evaluation > 0) out += row("evaluation", evaluation);
-  const int64_t planned = memory.bytes() + evaluation;
-  const int64_t bound = memory.lower_bound() + evaluation;
+  if (beside.evaluation > 0) out += row("evaluation", beside.evaluation);
+  if (beside.checkpoints > 0) out += row("checkpoints", beside.checkpoints, "on their way to the disk");
+  if (beside.program > 0) out += row("program", beside.program, "and its libraries");
+  const int64_t planned = memory.bytes() + beside.bytes();
+  const int64_t bound = memory.lower_bound() + beside.bytes();
   out += row(
       "planned peak", planned,
       fmt::format(

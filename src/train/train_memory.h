@@ -26,8 +26,16 @@ struct TrainMemory {
 TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options,
                          MemoryKind device = MemoryKind::kHost);
 
-// By category in MiB, one line each, with the planned peak and its lower bound. `evaluation`: bytes that
-// evaluation takes besides.
-std::string memory_table(const TrainPlans& plans, const TrainMemory& memory, int64_t evaluation);
+// What a run takes besides its steps, in bytes.
+struct BesideSteps {
+  int64_t evaluation = 0;
+  int64_t checkpoints = 0;
+  int64_t program = 0;  // itself and its libraries
+
+  int64_t bytes() const { return evaluation + checkpoints + program; }
+};
+
+// By category in MiB, one line each, with the planned peak and its lower bound.
+std::string memory_table(const TrainPlans& plans, const TrainMemory& memory, const BesideSteps& beside);
 
 }  // namespace lockstep

@@ -75,9 +75,10 @@ TEST(TrainMemory, TheTableNamesEveryCategory) {
   const auto backend = make_null_backend();
   const Model model = build_gpt({.layers = 2, .dim = 32, .heads = 2, .vocab = 61, .batch = 2, .seq = 9});
   const TrainPlans plans = plan_training(model, *backend, {});
-  const std::string table = memory_table(plans, train_memory(plans, {}), 1 << 20);
-  for (const char* name : {"parameters", "optimizer state", "gradients", "inputs", "arena", "kernels",
-                           "evaluation          ", "planned peak", "lower bound", "saved activations"})
+  const std::string table = memory_table(plans, train_memory(plans, {}), {1 << 20, 1 << 20, 1 << 20});
+  for (const char* name :
+       {"parameters", "optimizer state", "gradients", "inputs", "arena", "kernels", "evaluation          ",
+        "checkpoints         ", "program             ", "planned peak", "lower bound", "saved activations"})
     EXPECT_NE(table.find(name), std::string::npos) << name << "\n" << table;
 }
 

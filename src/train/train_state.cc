@@ -122,6 +122,7 @@ void* TrainState::evaluated(std::string_view name) const {
 }
 
 void TrainState::mark_rows(int64_t step) {
+  gate_.wait();
   for (const RowTable& table : tables_) {
     const std::vector<int32_t> steps(static_cast<size_t>(table.table[0]), static_cast<int32_t>(step));
     backend_.upload(addresses_.at(last_step_name(table.name)), steps.data(),
@@ -134,6 +135,11 @@ void TrainState::bind(Executable& executable) const {
     const auto found = addresses_.find(executable.graph().name(input.value));
     if (found != addresses_.end()) executable.bind(found->first, found->second);
   }
+  const Graph& graph = executable.graph();
+  const bool updates = std::ranges::any_of(graph.outputs(), [&](const GraphOutput& output) {
+    return output.target.valid() && addresses_.contains(graph.name(output.target));
+  });
+  if (updates) executable.before_run([gate = gate_]() mutable { gate.wait(); });
 }
 
 int64_t TrainState::bytes() const {

@@ -18,6 +18,7 @@
 #include "runtime/executable.h"
 #include "runtime/flat.h"
 #include "train/ownership.h"
+#include "train/state_gate.h"
 
 namespace lockstep {
 
@@ -58,8 +59,10 @@ class TrainState {
   void mark_rows(int64_t step);
 
   // Binds the inputs of an executable that are buffers of this state; of the flat ones, the part that this
-  // worker updates.
+  // worker updates. One that updates any of them waits at the gate whenever it runs.
   void bind(Executable& executable) const;
+  // Held by those who read the state in the background.
+  StateGate& gate() const { return gate_; }
   int64_t bytes() const;  // what many hold together is a part of each one's
 
  private:
@@ -72,6 +75,7 @@ class TrainState {
   Backend& backend_;
   std::vector<RowTable> tables_;
   bool averaging_;
+  mutable StateGate gate_;
   Ownership ownership_;
   Slice part_;
   Allocate flat_memory_;

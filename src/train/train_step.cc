@@ -147,7 +147,7 @@ Executable& TrainStep::prepare_microbatch(int64_t microbatch, const Loader& load
   if (load) load(microbatch);
   set_random(microbatch, step > 0 ? step : steps_applied_ + 1);
   inputs_->submit();
-  enqueue(Phase::kCatchUp);
+  if (rows_are_behind()) enqueue(Phase::kCatchUp);
   sums_->slots().reset_lists(0);
   bind_gradients(backward(), sums_->slots()[0], sums_->slots()[0].tables);
   return backward();
@@ -166,10 +166,12 @@ StepResult TrainStep::accumulate(const Loader& load, int64_t step, const Request
     if (load) load(m);
     set_random(m, step);
     inputs_->submit();
-    enqueue(Phase::kCatchUp);
+    if (rows_are_behind()) enqueue(Phase::kCatchUp);
     run_backward(m);
     if (tree.ends_leaf(m)) sums_->push();
   }
+  // Once the sums have met, others update their parts of a state that is held together.
+  if (ownership_.is_shared()) state_.gate().wait();
   const int64_t answered = sums_->finish(request ? request() : 0);
   Executable& norm = *phase(Phase::kNorm);
   bind_root(norm);
@@ -272,6 +274,7 @@ std::vector<float> TrainStep::param(std::string_view name) {
 void TrainStep::set_param(std::string_view name, const std::vector<float>& values) {
   const StateTensor& found = state_.param(name);
   LOCKSTEP_CHECK(static_cast<int64_t>(values.size()) == found.shape.numel(), "values for {}", name);
+  state_.gate().wait();
   backend_.upload(found.data, values.data(), found.shape.numel() * kFloat);
 }
 

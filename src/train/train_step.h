@@ -90,6 +90,8 @@ class TrainStep {
   int64_t param_count() const;
   // Spent waiting for other workers so far.
   double comm_seconds() const { return sums_->comm_seconds() + meeting_seconds_; }
+  // Spent waiting for a checkpoint to have read the state.
+  double held_seconds() const { return state_.gate().waited_seconds(); }
   // In which gradients are reduced; none without peers.
   const Buckets& buckets() const { return sums_->buckets(); }
   // From the model's graph to all plans.
@@ -111,6 +113,8 @@ class TrainStep {
   void run_backward(int64_t microbatch);
   // The sums, of the dense ones those from `first` on.
   void bind_root(Executable& executable, int64_t first = 0);
+  // Whether rows of tables may lack steps. Where none does, forward changes nothing of the state.
+  bool rows_are_behind() const { return caught_up_ != steps_applied_; }
   // Where workers hold the state together: until all of the host have come here.
   void meet_holders(const std::string& about);
   void bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists);

@@ -1,6 +1,6 @@
 #include "train/checkpoint/background_writer.h"
 
-#include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -17,20 +17,28 @@ BackgroundCheckpointWriter::~BackgroundCheckpointWriter() {
   }
   changed_.notify_all();
   thread_.join();
-  if (!error_.empty()) log_error("{}", error_);
+  try {
+    if (error_) std::rethrow_exception(error_);
+  } catch (const std::exception& error) {
+    log_error("{}", error.what());
+  }
 }
 
-void BackgroundCheckpointWriter::save(const CheckpointContent& content) {
+void BackgroundCheckpointWriter::save(CheckpointContent content, std::shared_ptr<const void> until_read) {
   {
     std::unique_lock lock(mutex_);
     wait_until_idle(lock);
-  }
-  take_snapshot(content);
-  {
-    const std::lock_guard lock(mutex_);
+    content_ = std::move(content);
+    until_read_ = std::move(until_read);
+    read_ = false;
     busy_ = true;
   }
   changed_.notify_all();
+}
+
+bool BackgroundCheckpointWriter::read_within(std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, time, [this] { return read_; });
 }
 
 void BackgroundCheckpointWriter::finish() {
@@ -55,37 +63,17 @@ CheckpointWriter& BackgroundCheckpointWriter::idle_writer() {
 
 void BackgroundCheckpointWriter::wait_until_idle(std::unique_lock<std::mutex>& lock) {
   changed_.wait(lock, [this] { return !busy_; });
-  if (!error_.empty()) throw UserError("{}", std::exchange(error_, {}));
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void BackgroundCheckpointWriter::take_snapshot(const CheckpointContent& content) {
-  size_t needed = 0;
-  for (const TensorFile& file : content.tensors)
-    for (const TensorSpec& tensor : file.tensors) needed += static_cast<size_t>(tensor.bytes());
-  if (needed > capacity_) {
-    memory_.reset();
-    memory_ = std::make_unique_for_overwrite<std::byte[]>(needed);
-    capacity_ = needed;
+void BackgroundCheckpointWriter::let_go() {
+  std::shared_ptr<const void> held;  // whose end may wake others, who need not find the lock taken
+  {
+    const std::lock_guard lock(mutex_);
+    held = std::move(until_read_);
+    read_ = true;
   }
-  snapshot_ = {content.step,  content.identity, content.state,    {},
-               content.texts, content.best,     content.also_keep};
-  std::byte* next = memory_.get();
-  for (const TensorFile& file : content.tensors) {
-    std::vector<NamedTensor> copies;
-    for (const TensorSpec& tensor : file.tensors) {
-      std::span<std::byte> into(next, static_cast<size_t>(tensor.bytes()));
-      copies.push_back({tensor.name, tensor.dtype, tensor.shape, into});
-      next += into.size();
-      file.feed(tensor, [&](std::span<const std::byte> piece) {
-        LOCKSTEP_CHECK(piece.size() <= into.size(), "too many bytes for tensor {}", tensor.name);
-        if (!piece.empty()) std::memcpy(into.data(), piece.data(), piece.size());
-        into = into.subspan(piece.size());
-      });
-      LOCKSTEP_CHECK(into.empty(), "tensor {} lacks {} bytes", tensor.name, into.size());
-    }
-    snapshot_.tensors.push_back(tensor_file(file.name, copies));
-    snapshot_.tensors.back().metadata = file.metadata;
-  }
+  changed_.notify_all();
 }
 
 void BackgroundCheckpointWriter::run() {
@@ -95,11 +83,12 @@ void BackgroundCheckpointWriter::run() {
     if (!busy_) return;
     lock.unlock();
     std::optional<CheckpointInfo> written;
-    std::string error;
+    std::exception_ptr error;
     try {
-      written = writer_.write(snapshot_);
-    } catch (const std::exception& failure) {
-      error = failure.what();
+      written = writer_.write(content_, [this] { let_go(); });
+    } catch (const std::exception&) {
+      error = std::current_exception();
+      let_go();
     }
     lock.lock();
     if (written) last_ = written;

@@ -1,11 +1,12 @@
-// Writes checkpoints while training goes on. save() copies the tensors into one snapshot in host memory and
-// returns; a thread writes from there. There is one snapshot, of the size of one checkpoint: a save that
-// comes before the last one is on the disk waits for it. An error of the thread is thrown by the next call,
-// once; the run may go on after it.
+// Writes checkpoints while training goes on. save() hands the content to a thread and returns; the thread
+// asks the feeds for the tensors, piece by piece, and writes them, so that no copy of them is made. Until it
+// has read them all they must stay as they are: it keeps what the caller gave it to hold until then. A save
+// that comes before the last one is on the disk waits for it. An error of the thread is thrown by the next
+// call, once; the run may go on after it.
 #pragma once
 #include <chrono>
 #include <condition_variable>
-#include <cstddef>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,8 +25,10 @@ class BackgroundCheckpointWriter {
   BackgroundCheckpointWriter(const BackgroundCheckpointWriter&) = delete;
   BackgroundCheckpointWriter& operator=(const BackgroundCheckpointWriter&) = delete;
 
-  // The tensors are free to change when it returns. The feeds run on the calling thread.
-  void save(const CheckpointContent& content);
+  // The feeds run on the thread. `until_read` is let go when all of them are through, or one has failed.
+  void save(CheckpointContent content, std::shared_ptr<const void> until_read);
+  // Waits at most so long; whether the tensors of the last save have been read.
+  bool read_within(std::chrono::milliseconds time);
   // Waits until all that was saved is on the disk.
   void finish();
   // Waits at most so long; whether all is on the disk, or an error awaits the next call.
@@ -37,19 +40,19 @@ class BackgroundCheckpointWriter {
 
  private:
   void run();
-  void take_snapshot(const CheckpointContent& content);
+  void let_go();
   void wait_until_idle(std::unique_lock<std::mutex>& lock);
 
   CheckpointWriter writer_;
-  std::unique_ptr<std::byte[]> memory_;
-  size_t capacity_ = 0;
-  CheckpointContent snapshot_;  // with feeds that read from memory_; the thread's while busy_
+  CheckpointContent content_;  // the thread's while busy_
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool busy_ = false;
   bool stop_ = false;
-  std::string error_;
+  std::shared_ptr<const void> until_read_;
+  bool read_ = true;
+  std::exception_ptr error_;
   std::optional<CheckpointInfo> last_;
   std::thread thread_;  // last, so that all it uses exists before it
 };

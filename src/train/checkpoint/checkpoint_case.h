@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "train/checkpoint/background_writer.h"
 #include "train/checkpoint/checkpoint_reader.h"
 #include "train/checkpoint/checkpoint_writer.h"
 
@@ -77,6 +79,13 @@ struct ToyState {
   std::vector<uint16_t> moment;
   std::vector<int64_t> last_steps;
 };
+
+// Saves a state of its own, which lives until it has been read.
+inline void save_toy(BackgroundCheckpointWriter& writer, int64_t step, int64_t elements = 1000) {
+  auto state = std::make_shared<ToyState>(step, elements);
+  CheckpointContent content = state->content();
+  writer.save(std::move(content), std::move(state));
+}
 
 template <typename T>
 std::vector<T> read_tensor(const CheckpointReader& checkpoint, const char* file, const TensorSpec& tensor) {

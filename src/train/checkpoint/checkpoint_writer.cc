@@ -1,6 +1,7 @@
 #include "train/checkpoint/checkpoint_writer.h"
 
 #include <cerrno>
+#include <deque>
 #include <filesystem>
 #include <map>
 
@@ -34,11 +35,9 @@ class TemporaryFolder {
   std::string path_;
 };
 
-FileRecord write_tensors(const std::string& folder, const TensorFile& file) {
-  SafetensorsWriter writer(folder, file.name, file.tensors, file.metadata);
+void write_tensors(SafetensorsWriter& writer, const TensorFeed& feed) {
   for (const TensorEntry& entry : writer.tensors())
-    file.feed(entry.tensor, [&](std::span<const std::byte> bytes) { writer.append(bytes); });
-  return writer.finish();
+    feed(entry.tensor, [&](std::span<const std::byte> bytes) { writer.append(bytes); });
 }
 
 FileRecord write_text(const std::string& folder, const std::string& name, const std::string& text) {
@@ -78,20 +77,26 @@ CheckpointWriter::CheckpointWriter(std::string run_dir, int64_t keep)
   remove_temporary_folders(run_dir_);
 }
 
-void CheckpointWriter::write_files(const std::string& folder, const CheckpointContent& content) const {
+void CheckpointWriter::write_files(const std::string& folder, const CheckpointContent& content,
+                                   const std::function<void()>& tensors_read) const {
+  std::deque<SafetensorsWriter> open;
+  for (const TensorFile& file : content.tensors)
+    write_tensors(open.emplace_back(folder, file.name, file.tensors, file.metadata), file.feed);
+  if (tensors_read) tensors_read();
   std::vector<FileRecord> files;
-  for (const TensorFile& file : content.tensors) files.push_back(write_tensors(folder, file));
+  for (SafetensorsWriter& file : open) files.push_back(file.finish());
   for (const auto& [name, text] : content.texts) files.push_back(write_text(folder, name, text));
   files.push_back(write_text(folder, kStateFile, state_text(content)));
   write_manifest(folder, content.step, files);
   sync_folder(folder);
 }
 
-CheckpointInfo CheckpointWriter::write(const CheckpointContent& content) {
+CheckpointInfo CheckpointWriter::write(const CheckpointContent& content,
+                                       const std::function<void()>& tensors_read) {
   CheckpointInfo written{content.step, checkpoint_path(run_dir_, content.step), content.best};
   const TemporaryFolder folder(temporary_name(written.path));
   try {
-    write_files(folder.path(), content);
+    write_files(folder.path(), content, tensors_read);
     rename_durably(folder.path(), written.path);
     if (content.best) mark_best_checkpoint(run_dir_, content.step);
   } catch (const UserError& error) {

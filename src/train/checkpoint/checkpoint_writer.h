@@ -55,15 +55,17 @@ class CheckpointWriter {
   CheckpointWriter(std::string run_dir, int64_t keep);
 
   // A checkpoint of the same step is replaced. On an error nothing but the temporary folder has changed, and
-  // that is removed.
-  CheckpointInfo write(const CheckpointContent& content);
+  // that is removed. `tensors_read` is called when the feeds are not needed any more, before anything waits
+  // for the disk.
+  CheckpointInfo write(const CheckpointContent& content, const std::function<void()>& tensors_read = {});
   // Forgets the checkpoints after `step`: for a run that goes on from there along another path.
   void discard_after(int64_t step);
   // What write() ends with; also for what a process that was killed before that left.
   void remove_old(const std::optional<int64_t>& also_keep) const;
 
  private:
-  void write_files(const std::string& folder, const CheckpointContent& content) const;
+  void write_files(const std::string& folder, const CheckpointContent& content,
+                   const std::function<void()>& tensors_read) const;
 
   std::string run_dir_;
   int64_t keep_;

@@ -42,18 +42,26 @@ const TensorEntry& SafetensorsReader::at(std::string_view name) const {
   throw UserError("{} has no tensor {}; {}", file_.path(), name, help);
 }
 
-void SafetensorsReader::read(const TensorEntry& entry, std::span<std::byte> into) const {
-  LOCKSTEP_CHECK(static_cast<int64_t>(into.size()) == entry.tensor.bytes(), "{} bytes for tensor {} of {}",
-                 into.size(), entry.tensor.name, entry.tensor.bytes());
-  file_.read(entry.begin, into);
+void SafetensorsReader::read(const TensorEntry& entry, std::span<std::byte> into, int64_t first) const {
+  LOCKSTEP_CHECK(first >= 0 && first + static_cast<int64_t>(into.size()) <= entry.tensor.bytes(),
+                 "{} bytes from {} on of tensor {} of {}", into.size(), first, entry.tensor.name,
+                 entry.tensor.bytes());
+  file_.read(entry.begin + first, into);
 }
 
-void SafetensorsReader::read(const TensorSpec& expected, std::span<std::byte> into) const {
+const TensorEntry& SafetensorsReader::at(const TensorSpec& expected) const {
   const TensorEntry& entry = at(expected.name);
   if (entry.tensor != expected)
     throw UserError("{}: tensor {} is {}{}, but {}{} is needed", file_.path(), expected.name,
                     name_of(entry.tensor.dtype), to_string(entry.tensor.shape), name_of(expected.dtype),
                     to_string(expected.shape));
+  return entry;
+}
+
+void SafetensorsReader::read(const TensorSpec& expected, std::span<std::byte> into) const {
+  const TensorEntry& entry = at(expected);
+  LOCKSTEP_CHECK(static_cast<int64_t>(into.size()) == entry.tensor.bytes(), "{} bytes for tensor {} of {}",
+                 into.size(), entry.tensor.name, entry.tensor.bytes());
   read(entry, into);
 }
 

@@ -19,9 +19,11 @@ class SafetensorsReader {
   bool contains(std::string_view name) const { return find(name) != nullptr; }
   // Throws UserError that offers the nearest name.
   const TensorEntry& at(std::string_view name) const;
-  // `into` has the size of the tensor.
-  void read(const TensorEntry& entry, std::span<std::byte> into) const;
-  // Reads the tensor named so if it has that element type and shape, else throws UserError that shows both.
+  // The tensor named so if it has that element type and shape, else throws UserError that shows both.
+  const TensorEntry& at(const TensorSpec& expected) const;
+  // The bytes of the tensor from `first` on, as many as `into` has.
+  void read(const TensorEntry& entry, std::span<std::byte> into, int64_t first = 0) const;
+  // All of it.
   void read(const TensorSpec& expected, std::span<std::byte> into) const;
 
  private:
