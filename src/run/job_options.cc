@@ -54,6 +54,19 @@ GuardSettings job_guard(const JobSpec& spec) {
           .lr_cut = from.lr_cut};
 }
 
+TroubleFacts job_facts(const JobParts& parts) {
+  const TrainSpec& train = parts.spec.train;
+  TroubleFacts facts;
+  facts.microbatches = parts.resolved.microbatches;
+  facts.peak_lr = parts.schedule.peak();
+  facts.schedule = parts.schedule.settings();
+  facts.bf16 = train.precision == Precision::kBf16;
+  facts.optimizer = name_of(train.optimizer.name);
+  facts.beta2 = train.optimizer.betas[1];
+  facts.clip_norm = train.clip_norm;
+  return facts;
+}
+
 int64_t job_workers(const JobSpec& spec) { return wanted_workers(spec).value_or(1); }
 
 int job_threads(const JobSpec& spec, const HostShare& host) {

@@ -2,6 +2,8 @@
 #pragma once
 #include "job/resolve.h"
 #include "run/host_share.h"
+#include "run/job_parts.h"
+#include "train/guard/diagnose.h"
 #include "train/guard/guard.h"
 #include "train/train_plans.h"
 
@@ -10,6 +12,8 @@ namespace lockstep {
 PassOptions job_passes(const JobSpec& spec);
 TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job);
 GuardSettings job_guard(const JobSpec& spec);
+// What a diagnosis of a bad step knows of the job.
+TroubleFacts job_facts(const JobParts& parts);
 // Threads of a worker: what the job says, or its share of the host's processors.
 int job_threads(const JobSpec& spec, const HostShare& host);
 // What the job asks for, where nothing is one.

@@ -91,7 +91,8 @@ TrainRun::TrainRun(JobSpec spec, RunOptions options)
       reading_(parts_.spec, parts_.host),
       feeder_(*parts_.data.train, job_order(parts_), train_, parts_.steps(), reading_.train()),
       held_out_(parts_, *backend_, reading_.eval(), options_.leads),
-      guard_(job_guard(parts_.spec)) {}
+      guard_(job_guard(parts_.spec)),
+      examiner_(job_facts(parts_), parts_.model, parts_.options.passes, diagnosis_path(parts_.spec.output)) {}
 
 RunSummary TrainRun::run() {
   summary_.started = utc_time(std::time(nullptr));
@@ -230,12 +231,28 @@ void TrainRun::one_step() {
   act(decision, record);
 }
 
+void TrainRun::examine(const Decision& decision, const StepRecord& record) {
+  const int64_t step = record.step;
+  const Diagnosis diagnosis = examiner_.examine(
+      decision, {step, record.loss, record.grad_norm, record.count}, record.lr, train_,
+      {.load =
+           [&](int64_t microbatch) {
+             workers_.still_working("the diagnosis");
+             feeder_.load(train_, step, microbatch);
+           },
+       .describe =
+           [&](int64_t microbatch, int64_t row) {
+             return feeder_.source().describe(feeder_.records(step, microbatch).at(static_cast<size_t>(row)));
+           }});
+  for (const std::string& line : lines_of(to_text(diagnosis))) say(line);
+}
+
 void TrainRun::act(const Decision& decision, StepRecord& record) {
   record.note = decision.text;
   switch (decision.action) {
     case Decision::Action::kApply:
       last_loss_ = record.loss;
-      recent_.add(record.loss, record.grad_norm);
+      examiner_.good_step(record.loss, record.grad_norm);
       break;
     case Decision::Action::kSkip:
       record.action = kSkipped;
@@ -245,10 +262,7 @@ void TrainRun::act(const Decision& decision, StepRecord& record) {
     case Decision::Action::kStop: record.action = kStopped; break;
   }
   if (watch_) watch_->step(record);
-  if (decision.trouble != Trouble::kNone && workers_.leads())
-    for (const std::string& line : lines_of(to_text(
-             examine(decision, record, recent_, parts_, train_, feeder_, working_on("the diagnosis")))))
-      say(line);
+  if (decision.trouble != Trouble::kNone && workers_.leads()) examine(decision, record);
   if (decision.action == Decision::Action::kStop) {
     // Nobody leaves before the leader has found out what it was.
     workers_.agree(0, "the diagnosis");

@@ -18,10 +18,10 @@
 #include "run/job_reading.h"
 #include "run/run_checkpoints.h"
 #include "run/signals.h"
-#include "run/trouble.h"
 #include "run/watch.h"
 #include "run/workers.h"
 #include "train/checkpoint/run_lock.h"
+#include "train/guard/examine.h"
 #include "train/guard/guard.h"
 
 namespace lockstep {
@@ -56,6 +56,8 @@ class TrainRun {
   void say(const std::string& text);
   void loop();
   void one_step();
+  // Runs a step that the guard did not let pass again, and says what was found.
+  void examine(const Decision& decision, const StepRecord& record);
   // Does what the guard decided, and says in the record what that was.
   void act(const Decision& decision, StepRecord& record);
   void rewind();
@@ -94,14 +96,14 @@ class TrainRun {
   Feeder feeder_;
   HeldOut held_out_;
   Guard guard_;
+  Examiner examiner_;
   std::optional<RunLock> output_lock_;           // where the checkpoints lie in another folder
   std::unique_ptr<RunCheckpoints> checkpoints_;  // of the leader
   std::unique_ptr<Watch> watch_;                 // of the leader
 
   RunState state_;
   Ending requested_ = Ending::kNone;  // by the leader, in the step at hand
-  RecentNumbers recent_;
-  double last_loss_ = 0;  // of the last step that was applied
+  double last_loss_ = 0;              // of the last step that was applied
   double first_step_seconds_ = 0;
   RunSummary summary_;  // its status is empty while the run goes on
 };
