@@ -1,7 +1,7 @@
 #include "run/job_plan.h"
 
 #include "run/job_options.h"
-#include "run/run_checkpoints.h"
+#include "train/checkpoint/training_checkpoints.h"
 #include "train/evaluate.h"
 
 namespace lockstep {

@@ -1,5 +1,7 @@
 #include "run/run_state.h"
 
+#include "base/error.h"
+
 namespace lockstep {
 namespace {
 
@@ -24,6 +26,14 @@ RunState run_state_of(const nlohmann::json& json) {
           .loss = json.at("loss").get<double>(),
           .guard = json.at("guard"),
           .held_out = json.at("held_out")};
+}
+
+RunState run_state_of(const TrainingCheckpoints::Restored& restored) {
+  try {
+    return run_state_of(restored.state);
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError("{}: state.json is not what this version writes: {}", restored.path, error.what());
+  }
 }
 
 int64_t steps_applied_of(const nlohmann::json& json) { return whole(json, "steps_applied"); }

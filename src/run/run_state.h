@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "train/checkpoint/training_checkpoints.h"
+
 namespace lockstep {
 
 struct RunState {    // NOLINT(bugprone-exception-escape): the JSON library asserts in a move that is noexcept
@@ -17,6 +19,8 @@ struct RunState {    // NOLINT(bugprone-exception-escape): the JSON library asse
 nlohmann::json to_json(const RunState& state, int64_t steps_applied);
 // Both throw nlohmann::json::exception where it is not what to_json makes.
 RunState run_state_of(const nlohmann::json& json);
+// The same of a checkpoint: throws UserError that names it.
+RunState run_state_of(const TrainingCheckpoints::Restored& restored);
 int64_t steps_applied_of(const nlohmann::json& json);
 
 }  // namespace lockstep

@@ -142,13 +142,13 @@ void TrainRun::begin() {
 void TrainRun::begin_as_leader() {
   const JobSpec& spec = parts_.spec;
   const std::vector<NamedText> files = describing_files(parts_);
-  checkpoints_ =
-      std::make_unique<RunCheckpoints>(checkpoint_folder(spec), spec.checkpoint.keep, parts_.identity, files);
+  checkpoints_ = std::make_unique<TrainingCheckpoints>(checkpoint_folder(spec), spec.checkpoint.keep,
+                                                       parts_.identity, files);
   if (checkpoint_folder(spec) != spec.output) output_lock_.emplace(spec.output);
   std::optional<int64_t> resumed;
   if (options_.fresh) checkpoints_->discard_all();
   if (const auto restored = exchanges() ? checkpoints_->restore(train_) : std::nullopt) {
-    adopt(*restored);
+    adopt(run_state_of(*restored));
     ++state_.restarts;
     resumed = state_.step;
     retain_rewind_target();
@@ -282,7 +282,7 @@ void TrainRun::rewind() {
   }
   workers_.agree(target, "the step to rewind to");
   RunState restored;
-  if (workers_.leads()) restored = checkpoints_->rewind(train_, target);
+  if (workers_.leads()) restored = run_state_of(checkpoints_->rewind(train_, target));
   if (group_) share_state(*group_, train_, restored);
   state_.step = restored.step;
   guard_.after_rewind(restored.guard);
@@ -360,7 +360,7 @@ void TrainRun::save(bool best) {
   watch_->sync();
   retain_rewind_target();
   wait_for_disk();
-  checkpoints_->save(train_, state_, best);
+  checkpoints_->save(train_, state_.step, to_json(state_, train_.steps_applied()), best);
   // The gate stops this process alone; others of this host would change the state that they hold together.
   if (group_)
     while (!checkpoints_->read_within(kLookAgain)) workers_.still_working("a checkpoint");

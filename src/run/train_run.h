@@ -16,11 +16,12 @@
 #include "run/job_parts.h"
 #include "run/job_plan.h"
 #include "run/job_reading.h"
-#include "run/run_checkpoints.h"
+#include "run/run_state.h"
 #include "run/signals.h"
 #include "run/watch.h"
 #include "run/workers.h"
 #include "train/checkpoint/run_lock.h"
+#include "train/checkpoint/training_checkpoints.h"
 #include "train/guard/examine.h"
 #include "train/guard/guard.h"
 
@@ -97,9 +98,9 @@ class TrainRun {
   HeldOut held_out_;
   Guard guard_;
   Examiner examiner_;
-  std::optional<RunLock> output_lock_;           // where the checkpoints lie in another folder
-  std::unique_ptr<RunCheckpoints> checkpoints_;  // of the leader
-  std::unique_ptr<Watch> watch_;                 // of the leader
+  std::optional<RunLock> output_lock_;                // where the checkpoints lie in another folder
+  std::unique_ptr<TrainingCheckpoints> checkpoints_;  // of the leader
+  std::unique_ptr<Watch> watch_;                      // of the leader
 
   RunState state_;
   Ending requested_ = Ending::kNone;  // by the leader, in the step at hand

@@ -1,4 +1,7 @@
-// RunCheckpoints: between a run and its checkpoints: what of the run goes in, and how it comes back.
+// TrainingCheckpoints: the checkpoints of a run: what of its training goes in, and how that comes back.
+//
+// The tensors and the optimizer's count of steps are a TrainStep's; what the run knows beside is a JSON
+// object of the run's own, to which only "steps_applied" is added.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -6,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "run/run_state.h"
 #include "train/checkpoint/background_writer.h"
 #include "train/train_step.h"
 
@@ -16,17 +18,22 @@ namespace lockstep {
 // to stay in a cache between the copy, the hashes and the write.
 inline constexpr int64_t kCheckpointStaging = 1 << 20;
 
-class RunCheckpoints {
+class TrainingCheckpoints {
  public:
+  struct Restored {  // NOLINT(bugprone-exception-escape): the JSON library asserts in a move that is noexcept
+    std::string path;
+    nlohmann::json state;
+  };
+
   // `texts` are files that go into every checkpoint: name, content.
-  RunCheckpoints(const std::string& folder, int64_t keep, Identity identity,
-                 std::vector<std::pair<std::string, std::string>> texts);
+  TrainingCheckpoints(const std::string& folder, int64_t keep, Identity identity,
+                      std::vector<std::pair<std::string, std::string>> texts);
   // The checkpoint of this step stays until another is named, however many come after it.
   void retain(int64_t step) { retained_ = step; }
 
   // Returns at once: tensors are read and the disk is written meanwhile. Whatever changes the state waits
   // until it has been read (StateGate).
-  void save(TrainStep& train, const RunState& state, bool best);
+  void save(TrainStep& train, int64_t step, nlohmann::json state, bool best);
   // Waits at most so long; whether the state of the last save has been read.
   bool read_within(std::chrono::milliseconds time) { return writer_->read_within(time); }
   // Waits until all that was saved is on the disk.
@@ -38,9 +45,9 @@ class RunCheckpoints {
 
   // Puts the latest checkpoint back. Nothing if there is none. Throws UserError for one that is damaged or of
   // another identity.
-  std::optional<RunState> restore(TrainStep& train);
+  std::optional<Restored> restore(TrainStep& train);
   // Puts the checkpoint of that step back, and forgets those after it.
-  RunState rewind(TrainStep& train, int64_t step);
+  Restored rewind(TrainStep& train, int64_t step);
   // Removes all checkpoints, to start over.
   void discard_all();
   // Does what a killed run may have left undone behind its last checkpoint: to mark it as the best, and to
@@ -48,7 +55,7 @@ class RunCheckpoints {
   void complete(int64_t step, bool best);
 
  private:
-  RunState load(TrainStep& train, const std::string& path);
+  Restored load(TrainStep& train, const std::string& path);
   void check_identity(const std::string& path, const Identity& found) const;
 
   std::string folder_;

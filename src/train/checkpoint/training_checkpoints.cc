@@ -1,4 +1,4 @@
-#include "run/run_checkpoints.h"
+#include "train/checkpoint/training_checkpoints.h"
 
 #include <algorithm>
 
@@ -9,6 +9,7 @@ namespace lockstep {
 namespace {
 
 constexpr const char* kAverageFile = "average.safetensors";
+constexpr const char* kStepsApplied = "steps_applied";
 
 TensorSpec spec_of(const StateTensor& tensor) { return {tensor.name, tensor.dtype, tensor.shape}; }
 
@@ -52,8 +53,8 @@ void read_back(const CheckpointReader& reader, const std::string& file, Backend&
 
 }  // namespace
 
-RunCheckpoints::RunCheckpoints(const std::string& folder, int64_t keep, Identity identity,
-                               std::vector<std::pair<std::string, std::string>> texts)
+TrainingCheckpoints::TrainingCheckpoints(const std::string& folder, int64_t keep, Identity identity,
+                                         std::vector<std::pair<std::string, std::string>> texts)
     : folder_(folder),
       identity_(std::move(identity)),
       texts_(std::move(texts)),
@@ -62,14 +63,15 @@ RunCheckpoints::RunCheckpoints(const std::string& folder, int64_t keep, Identity
   if (const auto latest = latest_checkpoint(folder)) last_step_ = latest->step;
 }
 
-void RunCheckpoints::finish() { writer_->finish(); }
+void TrainingCheckpoints::finish() { writer_->finish(); }
 
-void RunCheckpoints::save(TrainStep& train, const RunState& state, bool best) {
+void TrainingCheckpoints::save(TrainStep& train, int64_t step, nlohmann::json state, bool best) {
   const TrainState& tensors = train.state();
   CheckpointContent content;
-  content.step = state.step;
+  content.step = step;
   content.identity = identity_;
-  content.state = to_json(state, train.steps_applied());
+  content.state = std::move(state);
+  content.state[kStepsApplied] = train.steps_applied();
   content.texts = texts_;
   content.best = best;
   content.also_keep = retained_;
@@ -79,10 +81,10 @@ void RunCheckpoints::save(TrainStep& train, const RunState& state, bool best) {
   if (!tensors.averages().empty())
     content.tensors.push_back(file_of(kAverageFile, train.backend(), tensors.averages(), staging_));
   writer_->save(std::move(content), tensors.gate().hold());
-  last_step_ = state.step;
+  last_step_ = step;
 }
 
-void RunCheckpoints::check_identity(const std::string& path, const Identity& found) const {
+void TrainingCheckpoints::check_identity(const std::string& path, const Identity& found) const {
   std::string differences = diff(found, identity_);
   if (differences.empty()) return;
   // The graph follows from the rest: where something else differs it says nothing new.
@@ -95,23 +97,23 @@ void RunCheckpoints::check_identity(const std::string& path, const Identity& fou
       path, differences);
 }
 
-std::optional<RunState> RunCheckpoints::restore(TrainStep& train) {
+std::optional<TrainingCheckpoints::Restored> TrainingCheckpoints::restore(TrainStep& train) {
   writer_->finish();
   const auto latest = latest_checkpoint(folder_);
   if (!latest) return std::nullopt;
   return load(train, latest->path);
 }
 
-RunState RunCheckpoints::rewind(TrainStep& train, int64_t step) {
+TrainingCheckpoints::Restored TrainingCheckpoints::rewind(TrainStep& train, int64_t step) {
   writer_->finish();
-  RunState state = load(train, checkpoint_path(folder_, step));
+  Restored restored = load(train, checkpoint_path(folder_, step));
   writer_->idle_writer().discard_after(step);
   last_step_ = step;
-  return state;
+  return restored;
 }
 
 // The staging memory is free: whoever calls this has waited for the writer.
-RunState RunCheckpoints::load(TrainStep& train, const std::string& path) {
+TrainingCheckpoints::Restored TrainingCheckpoints::load(TrainStep& train, const std::string& path) {
   const CheckpointReader reader(path);
   check_identity(path, reader.identity());
   const TrainState& tensors = train.state();
@@ -119,21 +121,21 @@ RunState RunCheckpoints::load(TrainStep& train, const std::string& path) {
   read_back(reader, kModelFile, train.backend(), tensors.model(), staging_);
   read_back(reader, kOptimizerFile, train.backend(), tensors.optimizer(), staging_);
   read_back(reader, kAverageFile, train.backend(), tensors.averages(), staging_);
-  const nlohmann::json& state = reader.state();
   try {
-    train.restored(steps_applied_of(state));
-    return run_state_of(state);
+    // Not get(): that would take any other number too, and one that is no int64 at that.
+    train.restored(reader.state().at(kStepsApplied).get_ref<const int64_t&>());
   } catch (const nlohmann::json::exception& error) {
     throw UserError("{}: state.json is not what this version writes: {}", path, error.what());
   }
+  return {path, reader.state()};
 }
 
-void RunCheckpoints::discard_all() {
+void TrainingCheckpoints::discard_all() {
   writer_->idle_writer().discard_after(-1);
   last_step_.reset();
 }
 
-void RunCheckpoints::complete(int64_t step, bool best) {
+void TrainingCheckpoints::complete(int64_t step, bool best) {
   const auto marked = best_checkpoint(folder_);
   if (best && (!marked || marked->step != step)) mark_best_checkpoint(folder_, step);
   writer_->idle_writer().remove_old(retained_);
