@@ -9,7 +9,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-LIBRARY = re.compile(r"^\s*lockstep_library\(\s*(\w+)\s+NEEDS\s+([^)]*)\)", re.MULTILINE)
+LIBRARY = re.compile(r"^\s*lockstep_library\(\s*(\w+)\s+(?:[A-Z]+\s+)*?NEEDS\s+([^)]*)\)", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 
