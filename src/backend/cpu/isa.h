@@ -7,10 +7,10 @@ namespace lockstep::cpu {
 enum class Isa { kAvx2, kAvx512 };
 
 std::string_view name_of(Isa isa);
-// The processor's own products of bf16 operands, as oneDNN uses them: "avx512_bf16", "amx_bf16", or "" where
-// there are none. Each sums in an order of its own, so that it is part of the architecture's name.
+// The processor's own products of bf16 operands, as oneDNN uses them: "avx512_bf16", or "" where there are none. They sum in
+// an order of their own, which is part of the architecture's name.
 std::string_view bf16_products();
-// Keeps oneDNN to what the class has and the system allows; before its first use.
+// Keeps oneDNN to what the class has; before its first use.
 void limit_onednn(Isa isa);
 // The widest class of this machine, or the one that LOCKSTEP_ISA (avx2, avx512) asks for. Throws UserError
 // when the machine has neither or not the one asked for.
