@@ -1,5 +1,5 @@
-// Collectives in a plan: what a transfer reads and writes is left alone until it is done, and a backend
-// without a communicator says so.
+// Collectives in a plan: what a transfer reads and writes is left alone until it is done, and a run without
+// their group is refused.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -66,18 +66,47 @@ TEST(CollectivePlan, WaitingIsAStepOfItsOwn) {
   const auto executable = compile(parsed(), *backend, no_autodiff());
   const Plan& plan = executable->plan();
   int waits = 0;
-  for (const PlanStep& step : plan.steps) waits += step.kernel == "null.all_reduce_done" ? 1 : 0;
+  for (const PlanStep& step : plan.steps) waits += step.kernel == "group.all_reduce_done" ? 1 : 0;
   EXPECT_EQ(waits, 2);
 }
 
-TEST(CollectivePlan, TheCpuAloneHasNoCommunicator) {
+TEST(CollectivePlan, TransfersUnderWayTogetherHavePlacesOfTheirOwn) {
+  const auto backend = make_null_backend();
+  const Graph graph = parse_graph(R"(graph f(x: f32[64], u: f32[32]) {
+    a_start = all_reduce_start(x) {group="data", size=4}
+    b_start = all_reduce_start(u) {group="data", size=4}
+    a = all_reduce_done(a_start, x)
+    b = all_reduce_done(b_start, u)
+    c_start = all_reduce_start(b) {group="data", size=4}
+    c = all_reduce_done(c_start, b)
+    return a, c
+  })",
+                                  all_ops());
+  const Plan plan = make_plan(graph, *backend);
+  const auto& transfers = plan.transfers.transfers;
+  ASSERT_EQ(transfers.size(), 3U);
+  EXPECT_TRUE(transfers[1].offset >= 256 || transfers[0].offset >= 128);
+  EXPECT_FALSE(transfers[0].alone);
+  EXPECT_TRUE(transfers[2].alone);
+  EXPECT_EQ(plan.transfers.buffers.at("data"), 256 + 128);
+  EXPECT_EQ(plan.memory.communication, 256 + 128);
+}
+
+TEST(CollectivePlan, WholeCollectivesAreRefused) {
+  const auto backend = make_null_backend();
+  EXPECT_THROW(make_plan(parsed(), *backend), UserError);
+}
+
+TEST(CollectivePlan, ARunNeedsTheGroup) {
   const auto backend = make_cpu_backend(1);
+  const auto executable = compile(parsed(), *backend, no_autodiff());
+  std::vector<float> memory(64);
+  for (const char* input : {"x", "u", "out"}) executable->bind(input, memory.data());
   try {
-    compile(parsed(), *backend, no_autodiff());
+    executable->run();
     FAIL() << "no error";
-  } catch (const UserError& error) {
-    EXPECT_NE(std::string(error.what()).find("all_reduce_start needs a communicator"), std::string::npos)
-        << error.what();
+  } catch (const InternalError& error) {
+    EXPECT_NE(std::string(error.what()).find("no group data is bound"), std::string::npos) << error.what();
   }
 }
 

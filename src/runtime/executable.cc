@@ -10,6 +10,7 @@ namespace lockstep {
 Executable::Executable(Plan plan, Backend& backend, std::shared_ptr<Buffer> arena)
     : plan_(std::move(plan)),
       backend_(backend),
+      collectives_(plan_.transfers, plan_.steps.size(), backend),
       stream_(backend.compute()),
       arena_(arena ? std::move(arena) : backend.allocate(plan_.memory.arena_peak)),
       bound_(plan_.graph.inputs().size(), nullptr) {
@@ -47,10 +48,11 @@ void Executable::resolve() {
     LOCKSTEP_CHECK(bound || graph().type(input.value).bytes() == 0, "input {} of {} is not bound",
                    graph().name(input.value), graph().name());
   }
+  collectives_.require_bound();
   steps_.clear();
   const bool first_time = profile_.empty();  // rebinding keeps what was measured
   for (size_t n = 0; n < plan_.steps.size(); ++n) {
-    if (plan_.kernels[n] == nullptr) continue;
+    if (plan_.kernels[n] == nullptr && !collectives_.runs(static_cast<int32_t>(n))) continue;
     const Node& node = graph().nodes()[n];
     Step step{plan_.kernels[n].get(), {}, {}, address(plan_.steps[n].workspace), static_cast<int32_t>(n), 0};
     for (const Value value : node.inputs) step.inputs.push_back(address_of(value));
@@ -79,18 +81,24 @@ void Executable::run_watched(const std::function<bool(const Node&)>& watch) {
   if (before_run_) before_run_();
   if (!resolved_) resolve();
   for (const Step& step : steps_) {
-    stream_.enqueue(*step.kernel, {step.inputs, step.outputs, step.workspace});
+    put(step);
     stream_.synchronize();
     if (!watch(graph().nodes()[static_cast<size_t>(step.node)])) return;
   }
 }
 
+void Executable::put(const Step& step) {
+  if (step.kernel != nullptr)
+    stream_.enqueue(*step.kernel, {step.inputs, step.outputs, step.workspace});
+  else
+    collectives_.run(step.node, step.inputs, step.outputs, stream_);
+}
+
 void Executable::launch(size_t index) {
   const Step& step = steps_[index];
-  const KernelArgs args{step.inputs, step.outputs, step.workspace};
-  if (!profiling_) return stream_.enqueue(*step.kernel, args);
+  if (!profiling_) return put(step);
   const auto start = std::chrono::steady_clock::now();
-  stream_.enqueue(*step.kernel, args);
+  put(step);
   stream_.synchronize();
   ProfileEntry& entry = profile_[index];
   entry.nanoseconds +=

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/collective_steps.h"
 #include "runtime/plan.h"
 
 namespace lockstep {
@@ -25,6 +26,8 @@ class Executable {
   // With an arena of its own, or one of at least plan.memory.arena_peak bytes that is shared with executables
   // that never run at the same time: outputs are then valid until the next of them runs.
   Executable(Plan plan, Backend& backend, std::shared_ptr<Buffer> arena = nullptr);
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
 
   const Plan& plan() const { return plan_; }
   const Graph& graph() const { return plan_.graph; }
@@ -33,6 +36,8 @@ class Executable {
   void bind(std::string_view input, void* data);
   // The buffer of the plan's shared region; the inputs that lie in it need no binding of their own.
   void bind_region(void* data);
+  // The ranks that collectives of this group run over. It must outlive run().
+  void bind_group(std::string_view name, Group& group) { collectives_.bind(name, group); }
   // Called before every run is put on the stream: waits for those who still read what it is about to change.
   void before_run(std::function<void()> wait) { before_run_ = std::move(wait); }
   // Where an output is when the steps have run; valid until they run again.
@@ -55,14 +60,8 @@ class Executable {
   const std::vector<ProfileEntry>& profile() const { return profile_; }
 
  private:
-  void resolve();
-  void* address(const Location& location) const;
-  void place_marks();
-  void launch(size_t index);
-  void clear_gaps(size_t& cleared, int64_t bytes);
-
   struct Step {
-    Kernel* kernel;
+    Kernel* kernel;  // null: a collective
     std::vector<void*> inputs;
     std::vector<void*> outputs;
     void* workspace;
@@ -70,8 +69,16 @@ class Executable {
     int64_t region_ready;  // bytes of the region that are final after it, where that changes
   };
 
+  void resolve();
+  void* address(const Location& location) const;
+  void place_marks();
+  void put(const Step& step);
+  void launch(size_t index);
+  void clear_gaps(size_t& cleared, int64_t bytes);
+
   Plan plan_;
   Backend& backend_;
+  CollectiveSteps collectives_;
   Stream& stream_;
   std::shared_ptr<Buffer> arena_;
   std::vector<void*> bound_;

@@ -92,7 +92,8 @@ class Placer {
 
 std::string_view name_of(MemoryCategory category) {
   constexpr std::array<std::string_view, kMemoryCategories> kNames = {
-      "parameters", "gradients", "state", "inputs", "saved activations", "scratch", "workspace", "kernels"};
+      "parameters", "gradients", "state",   "inputs",       "saved activations",
+      "scratch",    "workspace", "kernels", "communication"};
   return kNames[static_cast<size_t>(category)];
 }
 

@@ -20,9 +20,10 @@ enum class MemoryCategory : uint8_t {
   kActivations,
   kScratch,
   kWorkspace,
-  kKernels  // what kernels hold beside the plan's buffers
+  kKernels,        // what kernels hold beside the plan's buffers
+  kCommunication,  // what transfers to other ranks go through
 };
-inline constexpr int kMemoryCategories = 8;
+inline constexpr int kMemoryCategories = 9;
 std::string_view name_of(MemoryCategory category);
 
 // Bytes needed by one buffer over the steps [first, last].

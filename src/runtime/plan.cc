@@ -329,6 +329,8 @@ class Layout {
     for (const auto& kernel : kernels_)
       if (kernel) memory.kernels += kernel->memory();
     memory.at_peak[static_cast<size_t>(MemoryCategory::kKernels)] = memory.kernels.bytes();
+    memory.communication = plan.transfers.bytes();
+    memory.at_peak[static_cast<size_t>(MemoryCategory::kCommunication)] = memory.communication;
     for (const GraphInput& input : graph_.inputs()) {
       if (in_region(input.value.id)) continue;
       const int64_t bytes = graph_.type(input.value).bytes();
@@ -360,13 +362,15 @@ class Layout {
 }  // namespace
 
 Plan make_plan(Graph graph, Backend& backend, const Region& region) {
-  Plan plan{std::move(graph), {}, {}, {}, {}, {}, {}, {}};
+  Plan plan{std::move(graph), {}, {}, {}, {}, {}, {}, {}, {}};
+  plan.transfers = plan_transfers(plan.graph, backend.alignment());
   for (size_t n = 0; n < plan.graph.nodes().size(); ++n) {
     const Node& node = plan.graph.nodes()[n];
     PlanStep step{static_cast<int32_t>(n), "view", {}, {}};
     KernelChoice choice;
-    // The end of a transfer is a view of what its start receives, but somebody has to wait for it.
-    if (!node.op->traits.view || node.op->traits.collective) {
+    if (node.op->traits.collective) {
+      step.kernel = fmt::format("group.{}", node.op->name);
+    } else if (!node.op->traits.view) {
       choice = backend.choose(plan.graph, node);
       if (!choice.kernel) no_kernel(plan.graph, node, backend, choice);
       step.kernel = choice.name;

@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "runtime/memory.h"
+#include "runtime/transfers.h"
 
 namespace lockstep {
 
@@ -44,11 +45,14 @@ struct MemoryReport {
   int64_t packed_lower_bound = 0;  // the most bytes alive at once in arena and region together
   int64_t external = 0;            // other graph inputs: parameters, state, data
   KernelMemory kernels;
+  int64_t communication = 0;  // memory of groups that transfers go through
   std::string order;
   std::array<int64_t, kMemoryCategories> at_peak{};  // bytes alive at the fullest step, by category
   int32_t peak_step = 0;
 
-  int64_t planned_peak() const { return arena_peak + region_bytes + external + kernels.bytes(); }
+  int64_t planned_peak() const {
+    return arena_peak + region_bytes + external + kernels.bytes() + communication;
+  }
 };
 
 struct PlanCopy {
@@ -76,7 +80,8 @@ struct Plan {
   std::vector<ByteRange> region_gaps;  // padding of the shared region, by offset; cleared on the way
   std::vector<RegionMark> region_marks;  // in the order of steps, with growing bytes
   MemoryReport memory;
-  std::vector<std::unique_ptr<Kernel>> kernels;  // per step
+  std::vector<std::unique_ptr<Kernel>> kernels;  // per step; none for views and collectives
+  TransferPlan transfers = {};                   // the collectives, which no backend runs
 };
 
 // Throws UserError when no kernel takes a node, with every refusal.

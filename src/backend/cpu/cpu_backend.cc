@@ -78,8 +78,7 @@ class CpuBackend : public Backend {
   KernelChoice choose(const Graph& graph, const Node& node) override {
     KernelChoice choice;
     for (const KernelDef& def : all_kernels()) {
-      const bool serves = def.op == node.op->name || (def.op == kAnyPointwise && node.op->traits.pointwise) ||
-                          (def.op == kAnyCollective && node.op->traits.collective);
+      const bool serves = def.op == node.op->name || (def.op == kAnyPointwise && node.op->traits.pointwise);
       if (!serves) continue;
       std::string reason = def.refuse(graph, node);
       if (!reason.empty()) {

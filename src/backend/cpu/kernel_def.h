@@ -22,9 +22,6 @@ struct CpuContext {
 // As KernelDef::op: serves every op with the pointwise trait.
 inline constexpr std::string_view kAnyPointwise = "any pointwise";
 
-// As KernelDef::op: stands for every op with the collective trait.
-inline constexpr std::string_view kAnyCollective = "any collective";
-
 struct KernelDef {
   std::string_view op;
   std::string_view name;
