@@ -95,8 +95,8 @@ SharedBuffer::~SharedBuffer() {
 
 // ---- the group ----
 
-Group::Group(std::unique_ptr<Transport> transport, const LeafSplit& split)
-    : runner_(std::make_unique<Runner>(std::move(transport), split)) {}
+Group::Group(std::unique_ptr<Transport> transport, const LeafSplit& split, std::string name)
+    : runner_(std::make_unique<Runner>(std::move(transport), split, std::move(name))) {}
 Group::~Group() = default;
 
 int Group::rank() const { return runner_->transport()->rank(); }
@@ -127,8 +127,8 @@ HostBuffer Group::allocate_for_host(int64_t bytes, const std::string& label) {
   const int first = rank() - place.index;
   const int64_t name = names[static_cast<size_t>(first)];
   if (name == kNone)
-    throw DoesNotFit("rank {} had no room for {} of memory that the ranks of this host share", first,
-                     bytes_text(bytes));
+    throw DoesNotFit("rank {} had no room for {} of memory that the ranks of this host share",
+                     transport->number(first), bytes_text(bytes));
   return {transport, transport->memory_of(0, name), bytes};
 }
 

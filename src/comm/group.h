@@ -83,8 +83,9 @@ class Group {
  public:
   using Ticket = std::shared_ptr<Operation>;
 
-  // The split says which leaves each rank sums; LeafSplit::one_each where ranks are the leaves.
-  Group(std::unique_ptr<Transport> transport, const LeafSplit& split);
+  // The split says which leaves each rank sums; LeafSplit::one_each where ranks are the leaves. `name` stands
+  // before the label of every collective, in messages and in the ledger.
+  Group(std::unique_ptr<Transport> transport, const LeafSplit& split, std::string name = {});
   // What is still under way fails, here and at the peers who wait for it.
   ~Group();
   Group(const Group&) = delete;

@@ -7,9 +7,10 @@
 
 namespace lockstep {
 
-Group::Runner::Runner(std::unique_ptr<Transport> transport, const LeafSplit& split)
+Group::Runner::Runner(std::unique_ptr<Transport> transport, const LeafSplit& split, std::string name)
     : transport_(std::move(transport)),
       split_(split),
+      name_(std::move(name)),
       canonical_(split),
       fast_(LeafSplit::one_each(transport_->size())) {
   LOCKSTEP_CHECK(split.ranks() == transport_->size(), "{} for a group of {}", split.text(),
@@ -21,8 +22,8 @@ Group::Runner::~Runner() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     if (!queue_.empty())
-      transport_->fail(transport_->rank(),
-                       fmt::format("rank {} left with {} operations under way, first {}", transport_->rank(),
+      transport_->fail(own_number(),
+                       fmt::format("rank {} left with {} operations under way, first {}", own_number(),
                                    queue_.size(), text_of(queue_.front()->collective)));
   }
   wake_.notify_all();
@@ -37,15 +38,14 @@ void Group::Runner::run(Collective collective) {
   }
   if (!idle) return wait(start(std::move(collective)));
   throw_if_broken();
-  collective.number = ++number_;
+  collective = numbered(std::move(collective));
   guarded([&] { perform(collective); });
 }
 
 Group::Ticket Group::Runner::start(Collective collective) {
   throw_if_broken();
-  collective.number = ++number_;
   auto operation = std::make_shared<Operation>();
-  operation->collective = std::move(collective);
+  operation->collective = numbered(std::move(collective));
   transport_->ledger().begin(operation->collective, LedgerState::kQueued);
   {
     const std::lock_guard lock(mutex_);
@@ -89,6 +89,13 @@ void Group::Runner::wait(const Ticket& ticket) {
   if (ticket->error) std::rethrow_exception(ticket->error);
 }
 
+Collective Group::Runner::numbered(Collective collective) {
+  collective.number = ++number_;
+  if (!name_.empty())
+    collective.label = collective.label.empty() ? name_ : fmt::format("{}: {}", name_, collective.label);
+  return collective;
+}
+
 void Group::Runner::perform(const Collective& collective) {
   Ledger& ledger = transport_->ledger();
   if (collective.before) collective.before();
@@ -111,7 +118,7 @@ void Group::Runner::guarded(const Body& body) {
     remember(std::current_exception(), error.peer(), error.what());
     throw;
   } catch (const std::exception& error) {
-    remember(std::current_exception(), transport_->rank(), error.what());
+    remember(std::current_exception(), own_number(), error.what());
     throw;
   }
 }

@@ -20,7 +20,7 @@ struct Group::Operation {
 
 class Group::Runner {
  public:
-  Runner(std::unique_ptr<Transport> transport, const LeafSplit& split);
+  Runner(std::unique_ptr<Transport> transport, const LeafSplit& split, std::string name);
   ~Runner();
 
   const std::shared_ptr<Transport>& transport() const { return transport_; }
@@ -35,6 +35,9 @@ class Group::Runner {
   void wait(const Ticket& ticket);
 
  private:
+  // Gives the collective its number and the group's name.
+  Collective numbered(Collective collective);
+  int own_number() const { return transport_->number(transport_->rank()); }
   void perform(const Collective& collective);
   template <typename Body>
   void guarded(const Body& body);
@@ -44,6 +47,7 @@ class Group::Runner {
 
   std::shared_ptr<Transport> transport_;
   LeafSplit split_;
+  std::string name_;
   SumProgram canonical_;
   SumProgram fast_;
   uint64_t number_ = 0;

@@ -26,6 +26,8 @@ struct WaitLimits {
 class Transport : public MessagePort {
  public:
   virtual std::string_view name() const = 0;
+  // What messages and errors call a rank: its number among all ranks of the run, of whom these may be a part.
+  virtual int number(int rank) const { return rank; }
 
   // Memory that peers can reach without a copy in between. Any other memory may be given to a collective too,
   // at the price of a copy; but then by all ranks alike.

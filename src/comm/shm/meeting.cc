@@ -240,14 +240,15 @@ std::unique_ptr<ShmTransport> join_processes(const std::string& name, int rank, 
                                              const ShmOptions& options) {
   const auto deadline = Clock::now() + options.meeting_deadline;
   auto own = Segment::create(rank, size, options.arena_bytes);
-  Members members{rank, options.first_rank, {}};
+  Members members{rank, {options.first_rank, options.rank_stride, size}, {}};
   members.all = rank == 0 ? Host(name, size).meet(own, deadline) : visit(name, rank, size, own, deadline);
   return std::make_unique<ShmTransport>(std::move(members), options.limits);
 }
 
 std::unique_ptr<ShmTransport> ThreadMeeting::join(int rank, const ShmOptions& options) {
-  auto own = Segment::create(rank, static_cast<int>(segments_.size()), options.arena_bytes);
-  Members members{rank, options.first_rank, {}};
+  const auto size = static_cast<int>(segments_.size());
+  auto own = Segment::create(rank, size, options.arena_bytes);
+  Members members{rank, {options.first_rank, options.rank_stride, size}, {}};
   std::unique_lock lock(mutex_);
   segments_[static_cast<size_t>(rank)] = std::move(own);
   all_here_.notify_all();

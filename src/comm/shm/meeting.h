@@ -20,7 +20,8 @@ struct ShmOptions {
   WaitLimits limits = {};
   std::chrono::milliseconds meeting_deadline{60000};
   int64_t arena_bytes = 0;  // most that can be allocated; 0: as much as the machine has
-  int first_rank = 0;       // see Members::first
+  int first_rank = 0;       // what rank 0 here is called where there are more (Members::line)
+  int rank_stride = 1;
 };
 
 // A name that no other group has.

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "comm/rank_line.h"
 #include "comm/shm/segment.h"
 
 namespace lockstep::shm {
@@ -15,13 +16,13 @@ struct Member {
 
 struct Members {
   int rank = 0;
-  // Where these are a host's share of a larger group: the number there of rank 0 here. Messages, verdicts and
-  // ledgers speak of ranks by their numbers in the larger group.
-  int first = 0;
+  // What these ranks are called where they are a part of more: a host's share of a group, or a line of a
+  // mesh. Messages, verdicts and ledgers speak of ranks by these numbers.
+  RankLine line;
   std::vector<Member> all;  // by rank, this one included
 
   int size() const { return static_cast<int>(all.size()); }
-  int number(int peer) const { return first + peer; }
+  int number(int peer) const { return line.number(peer); }
   Segment& own() const { return *all[static_cast<size_t>(rank)].segment; }
   Segment& of(int peer) const { return *all[static_cast<size_t>(peer)].segment; }
 };

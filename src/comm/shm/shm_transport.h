@@ -19,6 +19,7 @@ class ShmTransport : public Transport {
   int rank() const override { return members_.rank; }
   int size() const override { return members_.size(); }
   std::string_view name() const override { return "shm"; }
+  int number(int rank) const override { return members_.number(rank); }
   std::byte* allocate(int64_t bytes) override { return arena_.allocate(bytes); }
   void release(std::byte* memory) noexcept override { arena_.release(memory); }
   std::optional<HostPlace> host() const override { return HostPlace{members_.rank, members_.size()}; }

@@ -89,8 +89,8 @@ std::string Watch::text_of_link(const Link& link) const {
 std::string Watch::last_did(int rank) const { return text_of_link(link_of(rank)); }
 
 std::optional<int> Watch::next_of(const Link& link) const {
-  const int next = link.entry.waiting_for - members_.first;
-  if (link.entry.state != LedgerState::kWaiting || link.entry.waiting_for < 0 || next == members_.rank)
+  const int next = link.entry.waiting_for;
+  if (link.entry.state != LedgerState::kWaiting || next < 0 || next == members_.number(members_.rank))
     return {};
   // What one that stands still wrote last may long have come true.
   if (link.stopped) return {};
@@ -103,7 +103,7 @@ std::vector<Watch::Link> Watch::chain_from(int rank) const {
   while (static_cast<int>(chain.size()) < members_.size()) {
     const std::optional<int> next = next_of(chain.back());
     if (!next || !is_here(*next)) break;
-    chain.push_back(link_of(*next));
+    chain.push_back(link_of(members_.line.index(*next)));
   }
   return chain;
 }
@@ -111,7 +111,7 @@ std::vector<Watch::Link> Watch::chain_from(int rank) const {
 int Watch::end_of(const std::vector<Link>& chain) const {
   const std::optional<int> next = next_of(chain.back());
   // A rank on another host: what that one does is not known here.
-  return members_.number(next && !is_here(*next) ? *next : chain.back().rank);
+  return next && !is_here(*next) ? *next : members_.number(chain.back().rank);
 }
 
 std::string Watch::text_of_chain(const std::vector<Link>& chain) const {

@@ -77,7 +77,7 @@ class Watch {
   // By a signal or a debugger.
   bool is_stopped(int rank) const;
   Condition condition(int rank) const;
-  bool is_here(int rank) const { return rank >= 0 && rank < members_.size(); }
+  bool is_here(int number) const { return members_.line.index(number) >= 0; }
   // A rank, and what it was doing when that was read.
   struct Link {
     int rank;

@@ -28,12 +28,15 @@ void pass_token(UcxTransport& transport) {
 }
 
 // Rank 1 ends in `ending` after a round of messages; the others wait for more, must name it, and end.
+// All are called what the line calls them.
 void expect_culprit(const std::function<void(UcxTransport&)>& ending, const std::string& expected,
-                    int deadline_ms) {
+                    int deadline_ms, const RankLine& line = {0, 1, 3}) {
   ucx::LocalExchange exchange(3);
-  const ucx::UcxOptions options = testing::ucx_options(deadline_ms);
+  ucx::UcxOptions options = testing::ucx_options(deadline_ms);
+  options.first_rank = line.first;
+  options.rank_stride = line.stride;
   const auto witness = [&](UcxTransport& transport) {
-    const std::string text = peer_error(1, [&] {
+    const std::string text = peer_error(line.number(1), [&] {
       while (true) pass_token(transport);
     });
     EXPECT_NE(text.find(expected), std::string::npos) << text;
@@ -60,6 +63,12 @@ TEST(UcxFailures, ExitWithoutGoodbyeIsNamed) {
 
 TEST(UcxFailures, StoppedPeerIsNamedAtTheDeadline) {
   expect_culprit([](UcxTransport&) { raise(SIGSTOP); }, "for rank 1", 400);
+}
+
+TEST(UcxFailures, RanksOfALineAreNamedByTheirNumbers) {
+  const RankLine line{3, 2, 3};
+  expect_culprit([](UcxTransport&) { raise(SIGKILL); }, "rank 5 (pid ", 20000, line);
+  expect_culprit([](UcxTransport&) { raise(SIGSTOP); }, "for rank 5", 400, line);
 }
 
 TEST(UcxFailures, PeerThatLeavesIsNamed) {

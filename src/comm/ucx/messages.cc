@@ -122,12 +122,13 @@ void Messages::received(void* request, ucs_status_t status, const ucp_tag_recv_i
   library().request_free(request);
 }
 
-Collective Messages::describe(const State& state) {
+Collective Messages::describe(const State& state) const {
   Collective message;
   message.kind = state.kind;
   message.count = state.bytes;
   message.number = state.number;
-  message.label = fmt::format("{} rank {}", state.kind == CollectiveKind::kSend ? "to" : "from", state.peer);
+  message.label = fmt::format("{} rank {}", state.kind == CollectiveKind::kSend ? "to" : "from",
+                              peers_.number(state.peer));
   return message;
 }
 
@@ -142,7 +143,7 @@ void Messages::wait(Message& message) {
     Ledger& ledger = collective != nullptr ? watch_.collectives() : watch_.messages();
     const uint64_t number = collective != nullptr ? collective->number : state.number;
     if (collective == nullptr) ledger.begin(description, LedgerState::kWaiting);
-    ledger.waits_for(number, state.peer);
+    ledger.waits_for(number, peers_.number(state.peer));
     watch_.until(lock, ready, state.peer,
                  [&] { return text_of(collective != nullptr ? *collective : description); });
     ledger.waits_for(number, -1);
@@ -155,10 +156,11 @@ void Messages::require_success(const State& state) {
   if (state.status == UCS_OK && state.arrived == state.bytes) return;
   const auto operation = [&] { return text_of(describe(state)); };
   if (state.status == UCS_OK || state.status == UCS_ERR_MESSAGE_TRUNCATED)
-    watch_.fail_with(PeerError(operation(), state.peer,
-                               fmt::format("rank {} sends {} bytes and rank {} expects {}", state.peer,
-                                           state.arrived, peers_.rank(), state.bytes),
-                               "both must name the same size"));
+    watch_.fail_with(
+        PeerError(operation(), peers_.number(state.peer),
+                  fmt::format("rank {} sends {} bytes and rank {} expects {}", peers_.number(state.peer),
+                              state.arrived, peers_.own_number(), state.bytes),
+                  "both must name the same size"));
   watch_.lost(state.peer, state.status, operation);
 }
 
@@ -173,8 +175,8 @@ void Messages::let_go(Handle& handle) noexcept {
   State& state = handle.state;
   if (state.done) return;
   cancel_receive(state);
-  watch_.give_up(peers_.rank(), fmt::format("rank {} has dropped {} before it was over", peers_.rank(),
-                                            text_of(describe(state))));
+  watch_.give_up(peers_.own_number(), fmt::format("rank {} has dropped {} before it was over",
+                                                  peers_.own_number(), text_of(describe(state))));
   watch_.linger(lock);
   if (state.done) return;
   peers_.cut(state.peer, "closed after a failure");

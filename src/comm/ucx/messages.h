@@ -50,7 +50,7 @@ class Messages {
   void cancel_receive(State& state);
   // Whoever owns the memory of an unfinished message may free it next, so UCX must be done with it.
   void let_go(Handle& handle) noexcept;
-  static Collective describe(const State& state);
+  Collective describe(const State& state) const;
 
   Worker& worker_;
   Peers& peers_;

@@ -21,6 +21,10 @@ struct UcxOptions {
   // UCX's names of transports. None of shared memory is among them: ranks of one host have comm/shm, and
   // processes in different network namespaces of a machine are different hosts.
   std::string transports = "tcp,rc,ud,dc";
+  // What these ranks are called where they are a line of a mesh (comm/rank_line.h): in messages, verdicts and
+  // ledgers.
+  int first_rank = 0;
+  int rank_stride = 1;
 };
 
 }  // namespace lockstep::ucx

@@ -23,9 +23,9 @@ std::string host_name() {
 
 }  // namespace
 
-Peers::Peers(Worker& worker, int rank, int size)
-    : worker_(worker), rank_(rank), all_(static_cast<size_t>(size)) {
-  for (int other = 0; other < size; ++other) {
+Peers::Peers(Worker& worker, int rank, const RankLine& line)
+    : worker_(worker), rank_(rank), line_(line), all_(static_cast<size_t>(line.count)) {
+  for (int other = 0; other < line.count; ++other) {
     of(other).peers = this;
     of(other).rank = other;
   }
@@ -58,7 +58,8 @@ void Peers::connect(const std::vector<std::string>& introductions) {
     const std::string& text = introductions[static_cast<size_t>(peer.rank)];
     const size_t host_end = text.find('\n');
     const size_t pid_end = host_end == std::string::npos ? host_end : text.find('\n', host_end + 1);
-    if (pid_end == std::string::npos) throw CommError("rank {} introduces itself with nonsense", peer.rank);
+    if (pid_end == std::string::npos)
+      throw CommError("rank {} introduces itself with nonsense", number(peer.rank));
     peer.host = text.substr(0, host_end);
     std::from_chars(text.data() + host_end + 1, text.data() + pid_end, peer.pid);
     ucp_ep_params_t endpoint{};
@@ -75,12 +76,13 @@ void Peers::connect(const std::vector<std::string>& introductions) {
 }
 
 PeerError Peers::unreachable(int rank, const std::string& reason) const {
-  return {"meeting", rank, fmt::format("{} cannot be reached from rank {}", name(rank), rank_), reason};
+  return {"meeting", number(rank), fmt::format("{} cannot be reached from rank {}", name(rank), own_number()),
+          reason};
 }
 
 std::string Peers::name(int rank) const {
   const Peer& peer = of(rank);
-  return fmt::format("rank {} (pid {} on {})", rank, peer.pid, peer.host);
+  return fmt::format("rank {} (pid {} on {})", number(rank), peer.pid, peer.host);
 }
 
 void Peers::tell(int rank, Notice notice) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/peer_error.h"
+#include "comm/rank_line.h"
 #include "comm/ucx/notice.h"
 #include "comm/ucx/worker.h"
 
@@ -38,7 +39,7 @@ struct Peer {
 
 class Peers {
  public:
-  Peers(Worker& worker, int rank, int size);
+  Peers(Worker& worker, int rank, const RankLine& line);
   // Closes all connections, whatever is under way on them.
   ~Peers();
   Peers(const Peers&) = delete;
@@ -52,6 +53,10 @@ class Peers {
   std::string name(int rank) const;
 
   int rank() const { return rank_; }
+  const RankLine& line() const { return line_; }
+  // What a rank is called.
+  int number(int rank) const { return line_.number(rank); }
+  int own_number() const { return number(rank_); }
   int size() const { return static_cast<int>(all_.size()); }
   Peer& of(int rank) { return all_[static_cast<size_t>(rank)]; }
   const Peer& of(int rank) const { return all_[static_cast<size_t>(rank)]; }
@@ -78,6 +83,7 @@ class Peers {
 
   Worker& worker_;
   int rank_;
+  RankLine line_;
   std::vector<Peer> all_;
   std::list<Sent> sent_;  // notices under way
 };

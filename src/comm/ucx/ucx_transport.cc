@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kParting{1000};
 
 UcxTransport::UcxTransport(int rank, int size, const Exchange& exchange, const UcxOptions& options)
     : worker_(options),
-      peers_(worker_, rank, size),
+      peers_(worker_, rank, {options.first_rank, options.rank_stride, size}),
       watch_(worker_, peers_, options.limits),
       messages_(worker_, peers_, watch_),
       collective_port_(*this),

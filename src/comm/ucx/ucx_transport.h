@@ -23,6 +23,7 @@ class UcxTransport : public Transport {
   int rank() const override { return peers_.rank(); }
   int size() const override { return peers_.size(); }
   std::string_view name() const override { return "ucx"; }
+  int number(int rank) const override { return peers_.number(rank); }
   // Zeros, aligned to a page. Any other memory does as well.
   std::byte* allocate(int64_t bytes) override;
   void release(std::byte* memory) noexcept override;

@@ -30,11 +30,15 @@ LedgerEntry Watch::entry_of(int rank) const {
 }
 
 std::string Watch::last_did(int rank) const {
-  return fmt::format("rank {} {}", rank, text_of(entry_of(rank), steady_now_ns()));
+  return fmt::format("rank {} {}", peers_.number(rank), text_of(entry_of(rank), steady_now_ns()));
 }
 
 std::vector<int> Watch::chain_from(int rank) const {
-  return wait_chain(rank, peers_.rank(), peers_.size(), [&](int other) { return entry_of(other); });
+  return wait_chain(rank, peers_.rank(), peers_.size(), [&](int other) {
+    LedgerEntry entry = entry_of(other);
+    entry.waiting_for = peers_.line().index(entry.waiting_for);
+    return entry;
+  });
 }
 
 std::string Watch::chain_text(int rank) const {
@@ -83,7 +87,7 @@ std::optional<PeerError> Watch::find_stray() {
   for (int rank = 0; rank < peers_.size(); ++rank) {
     const Peer& peer = peers_.of(rank);
     if (!agrees(rank) && !peer.calls.empty() && peer.calls.front().number == call_.number)
-      return different_calls(*current_, peers_.rank(), call_, rank, peer.calls.front());
+      return different_calls(*current_, peers_.own_number(), call_, peers_.number(rank), peer.calls.front());
   }
   return {};
 }
@@ -97,7 +101,7 @@ std::optional<PeerError> Watch::broken_group(const Operation& operation) const {
       return PeerError(operation(), peer.culprit, peer.verdict);
   for (int rank = 0; rank < peers_.size(); ++rank)
     if (const Peer& peer = peers_.of(rank); peer.gone && !peer.left)
-      return PeerError(operation(), rank,
+      return PeerError(operation(), peers_.number(rank),
                        fmt::format("{} has died or lost its connection ({})", peers_.name(rank), *peer.gone),
                        "before that, " + last_did(rank));
   return {};
@@ -108,22 +112,23 @@ std::optional<PeerError> Watch::look_around(Waiting& waiting, const Operation& o
   if (auto stray = find_stray()) return stray;
   if (auto broken = broken_group(operation)) return broken;
   const int peer = waiting.peer;
+  const int number = peers_.number(peer);
   if (peers_.of(peer).left)
-    return PeerError(operation(), peer, fmt::format("rank {} has left the group", peer),
+    return PeerError(operation(), number, fmt::format("rank {} has left the group", number),
                      "before that, " + last_did(peer));
   const auto waited = std::chrono::milliseconds((steady_now_ns() - waiting.start_ns) / 1'000'000);
   const auto seconds = static_cast<double>(waited.count()) / 1000;
   if (waited >= limits_.deadline)
-    return PeerError(operation(), chain_from(peer).back(),
-                     fmt::format("rank {} waited {:.1f} s for rank {}", peers_.rank(), seconds, peer),
+    return PeerError(operation(), peers_.number(chain_from(peer).back()),
+                     fmt::format("rank {} waited {:.1f} s for rank {}", peers_.own_number(), seconds, number),
                      chain_text(peer));
   if (waited >= waiting.next_notice) {
     peers_.tell_all(notice_of(entry_of(peers_.rank())));
     waiting.next_notice *= 2;
   }
   if (waited >= waiting.next_report) {
-    log_warn("rank {} has waited {:.1f} s in {} for rank {}: {}; giving up after {:.1f} s", peers_.rank(),
-             seconds, operation(), peer, chain_text(peer),
+    log_warn("rank {} has waited {:.1f} s in {} for rank {}: {}; giving up after {:.1f} s",
+             peers_.own_number(), seconds, operation(), number, chain_text(peer),
              static_cast<double>(limits_.deadline.count()) / 1000);
     waiting.next_report *= 2;
   }
@@ -162,7 +167,8 @@ void Watch::fail_with(const PeerError& error) {
 void Watch::lost(int peer, ucs_status_t status, const Operation& operation) {
   if (!peers_.of(peer).gone) peers_.of(peer).gone = library().status_string(status);
   if (const auto broken = broken_group(operation)) fail_with(*broken);
-  fail_with(PeerError(operation(), peer, fmt::format("rank {} has left the group", peer),
+  const int number = peers_.number(peer);
+  fail_with(PeerError(operation(), number, fmt::format("rank {} has left the group", number),
                       "before that, " + last_did(peer)));
 }
 

@@ -26,16 +26,22 @@ bool HostsTransport::is_neighbour(int peer) const {
   return local_ && peer >= 0 && peer < map.ranks() && map.host_of(peer) == map.host_of(between_->rank());
 }
 
+std::string HostsTransport::host_of(int number) const {
+  const HostMap& map = collectives_->map();
+  for (int rank = 0; rank < map.ranks(); ++rank)
+    if (between_->number(rank) == number) return map.name(map.host_of(rank));
+  return {};
+}
+
 template <typename Body>
 void HostsTransport::naming_hosts(const Body& body) {
-  const HostMap& map = collectives_->map();
   try {
     body();
   } catch (const PeerError& error) {
     const std::string verdict = error.what();
-    if (error.peer() < 0 || error.peer() >= map.ranks()) throw;
-    const std::string place =
-        fmt::format("(rank {} is on {})", error.peer(), map.name(map.host_of(error.peer())));
+    const std::string host = host_of(error.peer());
+    if (host.empty()) throw;
+    const std::string place = fmt::format("(rank {} is on {})", error.peer(), host);
     if (verdict.find(place) != std::string::npos) throw;
     throw PeerError(error.operation(), error.peer(), verdict + " " + place);
   }

@@ -20,6 +20,7 @@ class HostsTransport : public Transport {
   int rank() const override { return between_->rank(); }
   int size() const override { return between_->size(); }
   std::string_view name() const override { return name_; }
+  int number(int rank) const override { return between_->number(rank); }
   std::byte* allocate(int64_t bytes) override { return memory().allocate(bytes); }
   void release(std::byte* memory) noexcept override { this->memory().release(memory); }
   std::optional<HostPlace> host() const override { return memory().host(); }
@@ -40,6 +41,8 @@ class HostsTransport : public Transport {
   struct Routed;
   Transport& memory() const { return local_ ? static_cast<Transport&>(*local_) : *between_; }
   bool is_neighbour(int peer) const;
+  // The host of the rank that errors call `number`; empty where it is none of these.
+  std::string host_of(int number) const;
   template <typename Start>
   std::unique_ptr<Message> route(int peer, const Start& start);
   // Adds the culprit's host to what went wrong.

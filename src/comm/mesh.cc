@@ -1,0 +1,46 @@
+#include "comm/mesh.h"
+
+#include "base/error.h"
+
+namespace lockstep {
+
+std::string_view name_of(MeshAxis axis) {
+  constexpr std::array<std::string_view, kMeshAxes.size()> kNames = {"tensor", "data", "pipeline"};
+  return kNames[static_cast<size_t>(axis)];
+}
+
+int MeshShape::degree(MeshAxis axis) const {
+  switch (axis) {
+    case MeshAxis::kTensor: return tensor;
+    case MeshAxis::kData: return data;
+    case MeshAxis::kPipeline: break;
+  }
+  return pipeline;
+}
+
+int MeshShape::stride(MeshAxis axis) const {
+  int stride = 1;
+  for (const MeshAxis faster : kMeshAxes) {
+    if (faster == axis) break;
+    stride *= degree(faster);
+  }
+  return stride;
+}
+
+RankLine MeshShape::line(MeshAxis axis, int rank) const {
+  return {rank - coordinate(axis, rank) * stride(axis), stride(axis), degree(axis)};
+}
+
+Mesh::Mesh(const MeshShape& shape, int rank, const LeafSplit& data, const Join& join)
+    : shape_(shape), rank_(rank) {
+  LOCKSTEP_CHECK(rank >= 0 && rank < shape.ranks(), "rank {} of a mesh of {}", rank, shape.ranks());
+  for (const MeshAxis axis : kMeshAxes) {
+    const int degree = shape.degree(axis);
+    if (degree == 1) continue;
+    const LeafSplit split = axis == MeshAxis::kData ? data : LeafSplit::one_each(degree);
+    groups_[static_cast<size_t>(axis)] = std::make_unique<Group>(
+        join(axis, shape.line(axis, rank), coordinate(axis)), split, std::string(name_of(axis)));
+  }
+}
+
+}  // namespace lockstep
