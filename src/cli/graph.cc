@@ -1,8 +1,10 @@
 // lockstep graph FILE|MODEL: shows a graph at any stage of compilation, and explains what was decided.
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -21,6 +23,7 @@ struct GraphOptions {
   std::vector<std::string> dump_after;
   std::vector<std::string> disabled;
   std::vector<std::string> explain;
+  std::vector<std::string> shard;
   std::string stop_after;
   std::string recompute = "none";
   std::string backend = "cpu";
@@ -52,8 +55,36 @@ std::string to_dot(const Graph& graph) {
   return out + "}\n";
 }
 
+std::vector<std::string> pieces_of(const std::string& text, char separator) {
+  std::vector<std::string> pieces;
+  std::istringstream stream(text);
+  for (std::string piece; std::getline(stream, piece, separator);) pieces.push_back(piece);
+  return pieces;
+}
+
+// "tensor:2:w1=1,w2=0": over two ranks, w1 split along its axis 1 and w2 along its axis 0.
+ShardAxis parse_shard(const std::string& text) {
+  const auto number = [&](const std::string& digits) {
+    int value = -1;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size() || value < 0)
+      throw UserError("--shard {}: {} is no number; write, for example, tensor:2:w1=1,w2=0", text, digits);
+    return value;
+  };
+  std::vector<std::string> parts = pieces_of(text, ':');
+  parts.resize(3);
+  ShardAxis axis{parts[0], number(parts[1])};
+  for (const std::string& input : pieces_of(parts[2], ',')) {
+    const size_t equals = std::min(input.find('='), input.size());
+    axis.placements[input.substr(0, equals)] =
+        Placement::split(number(input.substr(std::min(equals + 1, input.size()))));
+  }
+  return axis;
+}
+
 PassOptions pass_options(const GraphOptions& options) {
   PassOptions result;
+  for (const std::string& text : options.shard) result.shard.push_back(parse_shard(text));
   result.recompute = parse_recompute(options.recompute);
   result.disabled = options.disabled;
   result.stop_after = options.stop_after;
@@ -61,11 +92,9 @@ PassOptions pass_options(const GraphOptions& options) {
   result.dump = [](std::string_view pass, const Graph& graph) {
     std::cout << "# after " << pass << "\n" << to_text(graph);
   };
-  for (const std::string& topic : options.explain)
-    if (topic == "fusion")
-      result.explain = [](std::string_view about, const std::string& line) {
-        if (about == "fusion") std::cout << line << "\n";
-      };
+  result.explain = [topics = options.explain](std::string_view about, const std::string& line) {
+    if (std::find(topics.begin(), topics.end(), about) != topics.end()) std::cout << line << "\n";
+  };
   if (!options.passes.empty()) {
     for (const std::string& name : options.passes) find_pass(name);
     for (const Pass& pass : all_passes())
@@ -111,8 +140,10 @@ void add_graph_command(CLI::App& app) {
   command->add_option("--recompute", options->recompute, "none, cheap or block");
   command->add_option("--backend", options->backend, "cpu or null, for --explain")
       ->check(CLI::IsMember({"cpu", "null"}));
-  command->add_option("--explain", options->explain, "kernels, fusion or memory")
-      ->check(CLI::IsMember({"kernels", "fusion", "memory"}));
+  command->add_option("--shard", options->shard,
+                      "split over the ranks of an axis, the first of which is shown: tensor:2:w1=1,w2=0");
+  command->add_option("--explain", options->explain, "kernels, fusion, sharding, schedule or memory")
+      ->check(CLI::IsMember({"kernels", "fusion", "sharding", "schedule", "memory"}));
   command->add_flag("--dot", options->dot, "print Graphviz");
   command->callback([options] { run(*options); });
 }

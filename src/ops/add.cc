@@ -13,6 +13,7 @@ OpDef add_op() {
           [](GradientContext& c) {
             return std::vector<Value>{c.grad(), c.grad()};
           },
+      .linear = true,
   });
 }
 

@@ -1,6 +1,25 @@
 #include "ops/collective.h"
 
 namespace lockstep {
+namespace {
+
+// Over another axis of the mesh than its own: element by element, except along the axes that it joins or
+// cuts. All are linear, so that sums over the other axis may come after as well.
+std::vector<ShardingSignature> shard_across(const Graph& graph, const Node& node) {
+  const auto same = [](Placement placement) { return ShardingSignature{{placement}, {placement}}; };
+  std::vector<ShardingSignature> signatures{same(Placement::replicate()), same(Placement::partial())};
+  const int rank = graph.type(node.inputs[0]).shape.rank();
+  for (int axis = 0; axis < rank; ++axis) {
+    bool moved = false;
+    for (const std::string_view name : {"axis", "split_axis", "concat_axis"})
+      if (const Attribute* own = node.attributes.find(name))
+        moved |= (std::get<int64_t>(*own) + rank) % rank == axis;
+    if (!moved) signatures.push_back(same(Placement::split(axis)));
+  }
+  return signatures;
+}
+
+}  // namespace
 
 OpDef make_collective(std::string_view name, std::string_view start, std::string_view done,
                       std::string_view summary, std::vector<AttributeDef> more) {
@@ -9,6 +28,7 @@ OpDef make_collective(std::string_view name, std::string_view start, std::string
                     {"size", int64_t{0}, "how many they are", true}};
   def.attributes.insert(def.attributes.end(), more.begin(), more.end());
   def.traits = {.collective = true};
+  def.sharding = shard_across;
   def.start = start;
   def.done = done;
   return def;

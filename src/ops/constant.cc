@@ -17,8 +17,11 @@ OpDef constant_op() {
   def.reference = [](const ReferenceContext& c) {
     for (double& x : c.out().data) x = c.attributes.number("value");
   };
-  def.sharding = [](const Graph&, const Node&) {
-    return std::vector<ShardingSignature>{{{}, {Placement::replicate()}}};
+  def.sharding = [](const Graph& graph, const Node& node) {
+    std::vector<ShardingSignature> signatures{{{}, {Placement::replicate()}}};
+    for (int axis = 0; axis < graph.type(node.outputs[0]).shape.rank(); ++axis)
+      signatures.push_back({{}, {Placement::split(axis)}});
+    return signatures;
   };
   return def;
 }

@@ -11,6 +11,7 @@ OpDef neg_op() {
       .operands = 1,
       .scalar = [](std::span<const double> x, const Attributes&) { return -x[0]; },
       .gradient = [](GradientContext& c) { return std::vector<Value>{Builder(c.graph).neg(c.grad())}; },
+      .linear = true,
   });
 }
 

@@ -14,14 +14,25 @@ std::vector<Type> infer_floating_pointwise(const InferContext& context) {
   return infer_pointwise(context);
 }
 
+namespace {
+
+ShardingSignature all_placed(const Node& node, Placement placement) {
+  return {std::vector<Placement>(node.inputs.size(), placement),
+          std::vector<Placement>(node.outputs.size(), placement)};
+}
+
+}  // namespace
+
 std::vector<ShardingSignature> shard_pointwise(const Graph& graph, const Node& node) {
-  const auto same = [&](Placement placement) {
-    return ShardingSignature{std::vector<Placement>(node.inputs.size(), placement),
-                             std::vector<Placement>(node.outputs.size(), placement)};
-  };
-  std::vector<ShardingSignature> signatures{same(Placement::replicate())};
+  std::vector<ShardingSignature> signatures{all_placed(node, Placement::replicate())};
   for (int axis = 0; axis < graph.type(node.outputs[0]).shape.rank(); ++axis)
-    signatures.push_back(same(Placement::split(axis)));
+    signatures.push_back(all_placed(node, Placement::split(axis)));
+  return signatures;
+}
+
+std::vector<ShardingSignature> shard_linear(const Graph& graph, const Node& node) {
+  std::vector<ShardingSignature> signatures = shard_pointwise(graph, node);
+  signatures.push_back(all_placed(node, Placement::partial()));
   return signatures;
 }
 
@@ -32,7 +43,7 @@ OpDef make_pointwise(const Pointwise& op) {
   def.infer = op.infer;
   def.gradient = op.gradient;
   def.scalar = op.scalar;
-  def.sharding = shard_pointwise;
+  def.sharding = op.linear ? shard_linear : shard_pointwise;
   def.cost = [](const Graph& graph, const Node& node) {
     return Cost{static_cast<double>(graph.type(node.outputs[0]).shape.numel()), touched_bytes(graph, node)};
   };

@@ -11,6 +11,8 @@ std::vector<Type> infer_pointwise(const InferContext& context);
 std::vector<Type> infer_floating_pointwise(const InferContext& context);
 // Split along any axis together, or all replicated.
 std::vector<ShardingSignature> shard_pointwise(const Graph& graph, const Node& node);
+// Of a linear op: or all partial, since the sum over ranks may be taken after it as well.
+std::vector<ShardingSignature> shard_linear(const Graph& graph, const Node& node);
 
 struct Pointwise {
   std::string_view name;
@@ -20,6 +22,7 @@ struct Pointwise {
   std::vector<Value> (*gradient)(GradientContext&);
   std::vector<AttributeDef> attributes = {};
   std::vector<Type> (*infer)(const InferContext&) = infer_pointwise;
+  bool linear = false;  // f(a + a', b + b') = f(a, b) + f(a', b')
 };
 
 OpDef make_pointwise(const Pointwise& op);

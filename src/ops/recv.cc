@@ -28,6 +28,7 @@ OpDef recv_op() {
   def.max_inputs = 1;
   def.infer = infer;
   def.gradient = gradient;
+  def.sharding = nullptr;  // the peer would have to split it alike
   return def;
 }
 

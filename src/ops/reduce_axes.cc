@@ -73,6 +73,7 @@ std::vector<ShardingSignature> shard_reduction(const Graph& graph, const Node& n
   const std::vector<int> axes = reduced_axes(shape, node.attributes);
   const bool keep = node.attributes.flag("keep");
   std::vector<ShardingSignature> signatures{{{Placement::replicate()}, {Placement::replicate()}}};
+  if (partial) signatures.push_back({{Placement::partial()}, {Placement::partial()}});
   int dropped = 0;
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if (contains(axes, axis)) {

@@ -19,15 +19,16 @@ OpDef reshape_op() {
   };
   def.reference = [](const ReferenceContext& c) { c.out().data = c.in(0).data; };
   def.sharding = [](const Graph& graph, const Node& node) {
-    // Splitting axis 0 survives when the leading extent is unchanged or only merges with or splits off inner
-    // axes.
+    // Where as many elements lie before two axes, a part of one is the same elements as that part of the
+    // other: heads of [B,T,H,D] are columns of [B,T,C]. Both extents must allow the split.
     std::vector<ShardingSignature> signatures{{{Placement::replicate()}, {Placement::replicate()}},
                                               {{Placement::partial()}, {Placement::partial()}}};
     const Shape& from = graph.type(node.inputs[0]).shape;
     const Shape& to = graph.type(node.outputs[0]).shape;
-    if (from.rank() > 0 && to.rank() > 0 && to[0] != 0 && from[0] != 0 &&
-        (from[0] % to[0] == 0 || to[0] % from[0] == 0))
-      signatures.push_back({{Placement::split(0)}, {Placement::split(0)}});
+    for (int a = 0; a < from.rank(); ++a)
+      for (int b = 0; b < to.rank(); ++b)
+        if (from.product(0, a) == to.product(0, b) && from[a] > 1 && to[b] > 1)
+          signatures.push_back({{Placement::split(a)}, {Placement::split(b)}});
     return signatures;
   };
   return def;

@@ -25,6 +25,7 @@ OpDef send_op() {
     return std::vector<Type>{token_type()};
   };
   def.gradient = gradient;
+  def.sharding = nullptr;  // the peer would have to split it alike
   return def;
 }
 

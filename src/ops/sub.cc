@@ -15,6 +15,7 @@ OpDef sub_op() {
             Builder b(c.graph);
             return std::vector<Value>{c.grad(), c.needed[1] ? b.neg(c.grad()) : Value{}};
           },
+      .linear = true,
   });
 }
 

@@ -16,6 +16,7 @@
 #include "passes/recompute.h"
 #include "passes/row_gradients.h"
 #include "passes/schedule.h"
+#include "passes/shard.h"
 #include "passes/simplify.h"
 #include "passes/split_collectives.h"
 
@@ -42,6 +43,8 @@ constexpr std::array kPasses = {
     Pass{"bf16", "computes products and what follows them in bf16, if asked to", Stage::kImported, true,
          run_bf16},
     Pass{"autodiff", "appends the backward computation", Stage::kDifferentiated, true, run_autodiff},
+    Pass{"shard", "splits the graph over the ranks of a mesh, if asked to", Stage::kDifferentiated, true,
+         run_shard},
     Pass{"row_gradients", "gradients of large embedding tables stay lists of rows", Stage::kDifferentiated,
          true, make_row_gradients},
     Pass{"simplify", "folds constants, removes what does nothing", Stage::kDifferentiated, false,

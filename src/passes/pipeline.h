@@ -2,6 +2,7 @@
 // timed; any pass can be dumped, disabled or stopped after by name.
 #pragma once
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,11 +15,20 @@ namespace lockstep {
 
 Recompute parse_recompute(std::string_view name);  // throws UserError with the choices
 
+// An axis of a mesh over whose ranks a graph is split (passes/shard.h).
+struct ShardAxis {
+  std::string group;  // what collectives call the ranks: "tensor"
+  int64_t size = 1;
+  int64_t index = 0;                                 // of this rank among them
+  std::map<std::string, Placement> placements = {};  // of graph inputs; the others are replicated
+};
+
 struct PassOptions {
   bool accumulate_gradients = false;
   Recompute recompute = Recompute::kNone;
   DType compute = DType::kF32;       // or bf16, for products and what follows them
   bool stochastic_rounding = false;  // of parameters to bf16, by the graph input kRoundingInput
+  std::vector<ShardAxis> shard;      // none: the graph is for one rank
   std::vector<std::string> disabled;
   std::string stop_after;
   std::vector<std::string> dump_after;
