@@ -70,7 +70,9 @@ std::vector<ShardingSignature> shard_optimizer(const Graph& graph, const Node& n
   for (size_t i = node.inputs.size() - 3; i < node.inputs.size(); ++i)
     split.inputs[i] = Placement::replicate();
   std::vector<ShardingSignature> signatures = shard_whole_tensors(graph, node);
-  signatures.push_back(split);
+  // Ranges count from the beginning of the whole buffer.
+  const Attribute* ranges = node.attributes.find("no_decay");
+  if (ranges == nullptr || std::get<std::vector<int64_t>>(*ranges).empty()) signatures.push_back(split);
   return signatures;
 }
 
