@@ -26,7 +26,6 @@ std::unique_ptr<Backend> make_backend(const DeviceOptions& options) {
   switch (options.kind) {
     case DeviceKind::kAuto:
     case DeviceKind::kCpu: return make_cpu_backend(options.threads);
-    case DeviceKind::kNull: return make_null_backend();
     case DeviceKind::kCuda: break;
   }
   throw UserError("device cuda: this program is built without it; device: cpu trains on the processor");

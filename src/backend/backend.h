@@ -9,6 +9,7 @@
 #include <string>
 
 #include "backend/kernel.h"
+#include "base/choices.h"
 
 namespace lockstep {
 
@@ -83,8 +84,6 @@ class Backend {
 std::unique_ptr<Backend> make_cpu_backend(int threads);
 std::unique_ptr<Backend> make_null_backend();
 
-// What a job may ask for.
-enum class DeviceKind : uint8_t { kAuto, kCpu, kCuda, kNull };
 struct DeviceOptions {
   DeviceKind kind = DeviceKind::kAuto;
   int threads = 1;     // of the host, for kernels that run there

@@ -21,6 +21,10 @@ std::string_view name_of(E value) { return ChoiceNames<E>::names[static_cast<siz
     static constexpr auto names = std::to_array<std::string_view>({__VA_ARGS__}); \
   };
 
+// What a worker computes on. kAuto: a GPU where there is one that this program can use, else the processor.
+enum class DeviceKind : uint8_t { kAuto, kCpu, kCuda };
+LOCKSTEP_CHOICE_NAMES(DeviceKind, "auto", "cpu", "cuda")
+
 // How the peak learning rate follows from the batch.
 enum class LrScaling : uint8_t { kNone, kLinear, kSqrt };
 LOCKSTEP_CHOICE_NAMES(LrScaling, "none", "linear", "sqrt")

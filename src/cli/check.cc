@@ -44,7 +44,7 @@ void print_memory(const JobPlan& plan) {
 void run(const CheckOptions& options) {
   JobSpec spec = load_job(options.file, options.overrides);
   const HostShare host = expected_share(spec);
-  const auto backend = make_cpu_backend(job_threads(spec, host));
+  const auto backend = make_backend(job_device(spec, host));
   // The data is read as training would: how many records and columns it has decides steps and sizes.
   const JobParts parts = build_parts(std::move(spec), *backend, host);
   for (const std::string& note : parts.spec.notes) std::cout << "# " << note << "\n";

@@ -19,7 +19,7 @@ std::shared_ptr<DataJob> add_data_job(CLI::App& command) {
 JobParts open_parts(const DataJob& job) {
   JobSpec spec = load_job(job.file, job.overrides);
   const HostShare host = expected_share(spec);
-  const auto backend = make_cpu_backend(job_threads(spec, host));
+  const auto backend = make_backend(job_device(spec, host));
   return build_parts(std::move(spec), *backend, host);
 }
 

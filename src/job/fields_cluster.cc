@@ -124,6 +124,8 @@ std::vector<Field> output_fields() {
       LOCKSTEP_FIELD(checkpoint.dir, "where checkpoints go")
           .or_else("the output folder")
           .example("/data/checkpoints"),
+      LOCKSTEP_FIELD(device, "what workers compute on; auto: a GPU where this program finds one, else the processor")
+          .defaults_to("auto"),
       LOCKSTEP_FIELD(output, "folder of everything that the run writes")
           .or_else("runs/ and the job's name")
           .example("runs/fraud"),

@@ -214,6 +214,7 @@ struct JobSpec {
   DataSpec data;
   TrainSpec train;
   StrategySpec strategy;
+  DeviceKind device = DeviceKind::kAuto;
   std::vector<WorkerPool> workerPoolSpecs;
   CheckpointSpec checkpoint;
   std::string output;

@@ -69,6 +69,12 @@ TroubleFacts job_facts(const JobParts& parts) {
 
 int64_t job_workers(const JobSpec& spec) { return wanted_workers(spec).value_or(1); }
 
+DeviceOptions job_device(const JobSpec& spec, const HostShare& host) {
+  return {.kind = spec.device,
+          .threads = job_threads(spec, host),
+          .local_rank = static_cast<int>(host.local_rank)};
+}
+
 int job_threads(const JobSpec& spec, const HostShare& host) {
   return spec.strategy.threads ? static_cast<int>(*spec.strategy.threads) : host.processors;
 }

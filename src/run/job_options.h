@@ -16,6 +16,8 @@ GuardSettings job_guard(const JobSpec& spec);
 TroubleFacts job_facts(const JobParts& parts);
 // Threads of a worker: what the job says, or its share of the host's processors.
 int job_threads(const JobSpec& spec, const HostShare& host);
+// The device that this worker computes on.
+DeviceOptions job_device(const JobSpec& spec, const HostShare& host);
 // What the job asks for, where nothing is one.
 int64_t job_workers(const JobSpec& spec);
 

@@ -83,7 +83,7 @@ std::unique_ptr<Group> join_group(const JobParts& parts, const RunOptions& optio
 
 TrainRun::TrainRun(JobSpec spec, RunOptions options)
     : options_(std::move(options)),
-      backend_(make_cpu_backend(job_threads(spec, options_.host))),
+      backend_(make_backend(job_device(spec, options_.host))),
       parts_(build_parts(std::move(spec), *backend_, options_.host, options_.leads)),
       group_(join_group(parts_, options_)),
       workers_(group_.get()),
