@@ -1,7 +1,8 @@
 """Checks that a folder of src/ includes only what its line in CMakeLists.txt needs, directly or through those.
 
-The linker refuses most wrong arrows, but not an include of a header that needs nothing linked. Prints each wrong
-include as file:line with the line to change, and fails if there is any.
+The linker refuses most wrong arrows, but not an include of a header that needs nothing linked. Within a folder that
+has an arrows.txt, the same is checked between its subfolders. Prints each wrong include as file:line with the line to
+change, and fails if there is any.
 """
 
 import pathlib
@@ -10,13 +11,13 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIBRARY = re.compile(r"^\s*lockstep_library\(\s*(\w+)\s+(?:[A-Z]+\s+)*?NEEDS\s+([^)]*)\)", re.MULTILINE)
+INNER = re.compile(r"^(\w+):([\w ]*)", re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 
 
-def read_needs(text):
+def reached(lines):
     """The folders each folder may include: itself, and all that its needs reach."""
-    lines = {name: set(needs.split()) for name, needs in LIBRARY.findall(text)}
 
     def reach(name, seen):
         if name in lines and name not in seen:
@@ -26,6 +27,34 @@ def read_needs(text):
         return seen
 
     return {name: reach(name, set()) for name in lines}
+
+
+def read_needs(text):
+    return reached({name: set(needs.split()) for name, needs in LIBRARY.findall(text)})
+
+
+def wrong_inner_includes(folder):
+    """Includes between the subfolders of one that its arrows.txt does not have; tests may include anything."""
+    table = folder / "arrows.txt"
+    if not table.exists():
+        return
+    lines = {name: set(needs.split()) for name, needs in INNER.findall(table.read_text())}
+    where = table.relative_to(ROOT)
+    for name in sorted(set().union(*lines.values()) - set(lines)):
+        yield f"{where}: {name} has no line of its own"
+    allowed = reached(lines)
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES):
+        inner = path.relative_to(folder).parts[0]
+        if inner == "testing" or path.stem.endswith("_test"):
+            continue
+        if inner not in allowed:
+            yield f"{path.relative_to(ROOT)}: {inner} has no line in {where}"
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), start=1):
+            match = INCLUDE.match(line)
+            parts = match.group(1).split("/") if match else []
+            if len(parts) > 2 and parts[0] == folder.name and parts[1] not in allowed[inner]:
+                yield f"{path.relative_to(ROOT)}:{number}: {inner} may not include {parts[1]} by {where}"
 
 
 def wrong_includes(path, folder, allowed):
@@ -54,6 +83,7 @@ def main():
         files += len(paths)
         for path in paths:
             wrong.extend(wrong_includes(path, folder.name, needs[folder.name]))
+        wrong.extend(wrong_inner_includes(folder))
     for line in wrong:
         print(line, file=sys.stderr)
     print(f"arrows: {files} files in {len(needs)} folders, {len(wrong)} wrong")

@@ -11,9 +11,9 @@
 #include "cli/cli.h"
 #include "cli/data_convert.h"
 #include "cli/data_job.h"
-#include "data/fraud_shards.h"
-#include "data/fraud_writer.h"
-#include "data/slice.h"
+#include "data/source/wrapped_source.h"
+#include "data/synthetic/fraud_shards.h"
+#include "data/synthetic/fraud_writer.h"
 
 namespace lockstep {
 namespace {

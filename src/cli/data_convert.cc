@@ -6,8 +6,9 @@
 #include <iostream>
 #include <memory>
 
-#include "data/convert.h"
+#include "data/convert/convert.h"
 #include "data/format/format.h"
+#include "data/shards/formats.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/number_text.h"
 #include "cli/data_job.h"
-#include "data/pipeline/shard_set.h"
+#include "data/shards/shard_set.h"
 #include "job/files.h"
 #include "job/parse.h"
 #include "job/resolve.h"
@@ -60,7 +60,7 @@ class IndexLine {
 void print_part(const char* what, const Source* source) {
   const ShardSet* files = source == nullptr ? nullptr : source->files();
   if (files == nullptr) return;
-  const Manifest& manifest = files->manifest();
+  const DataManifest& manifest = files->manifest();
   std::cout << fmt::format("{}: {} records in {} shards, {}\n", what, manifest.records(),
                            manifest.shards().size(), bytes_text(manifest.bytes()));
 }

@@ -8,7 +8,7 @@
 
 #include "base/number_text.h"
 #include "cli/data_job.h"
-#include "data/pipeline/shard_set.h"
+#include "data/shards/shard_set.h"
 #include "job/choices.h"
 #include "run/job_data.h"
 
@@ -32,7 +32,7 @@ void print_lines(size_t count, bool all, const Line& line) {
 }
 
 void print_files(const ShardSet& files, bool all) {
-  const std::vector<ManifestShard>& shards = files.manifest().shards();
+  const std::vector<DataShard>& shards = files.manifest().shards();
   std::cout << fmt::format("{}: {} records in {} shards, {}\n", files.format().name(),
                            files.manifest().records(), shards.size(), bytes_text(files.manifest().bytes()));
   print_lines(shards.size(), all, [&](size_t i) {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "cli/data_job.h"
-#include "data/transform/registry.h"
+#include "data/transform/settings.h"
 
 namespace lockstep {
 namespace {

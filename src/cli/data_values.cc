@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "data/pipeline/shard_set.h"
+#include "data/shards/shard_set.h"
 
 namespace lockstep {
 namespace {

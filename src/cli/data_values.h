@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "data/source.h"
-#include "data/transform/chain.h"
+#include "data/source/source.h"
+#include "data/transform/transform.h"
 
 namespace lockstep {
 

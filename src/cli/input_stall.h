@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/machine_noise.h"
-#include "data/pipeline/input_report.h"
+#include "data/stream/input_report.h"
 #include "job/spec.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 #pragma once
 #include <memory>
 
-#include "data/pipeline/batch_stream.h"
+#include "data/stream/batch_stream.h"
 #include "job/spec.h"
 #include "run/job_data.h"
 #include "run/job_reading.h"

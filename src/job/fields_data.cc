@@ -150,8 +150,8 @@ std::vector<Field> data_fields() {
           .words({{"true", "block"}, {"false", "none"}}),
       LOCKSTEP_FIELD(data.seed, "seed of the order and of generated samples").defaults_to("0").at_least(0),
       LOCKSTEP_FIELD(data.readers,
-                     "threads that make batches ahead, at most; auto: as many as steps would otherwise wait "
-                     "for; changes no bit")
+                     "threads that make batches ahead; auto: as many as the worker has processors; more help "
+                     "where files come from a slow disk; changes no bit")
           .takes_auto()
           .at_least(1)
           .at_most(1024)

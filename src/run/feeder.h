@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "data/order/step_order.h"
-#include "data/pipeline/batch_stream.h"
-#include "data/source.h"
+#include "data/source/source.h"
+#include "data/stream/batch_stream.h"
 #include "train/train_step.h"
 
 namespace lockstep {

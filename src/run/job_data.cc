@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/pipeline/shard_set.h"
+#include "data/shards/shard_set.h"
 #include "run/job_options.h"
 #include "run/job_reading.h"
 
@@ -179,18 +179,43 @@ EncodingOptions csv_options(const JobSpec& spec) {
   return csv;
 }
 
-// Lanes of the order that a worker has to itself. Workers share the microbatches of a step out evenly, and
-// with them the lanes, where both can be (order/step_order.h).
-int64_t lanes_of_worker(const JobSpec& spec) {
-  const int64_t lanes = OrderShape{}.lanes;
+OrderShape order_shape(const Data& data) {
+  OrderShape shape{.records = data.train->size(), .block = data.train->block_records()};
+  if (const ShardSet* files = data.train->files(); files != nullptr) shape.window = files->order_window();
+  return shape;
+}
+
+// How many records of the training data a worker mixes with each other: those in the windows of its lanes.
+// Workers share the microbatches of a step out evenly, and with them the lanes, where both can be
+// (order/step_order.h); otherwise each reads in all of them.
+int64_t mixed_by_worker(const JobSpec& spec, const Data& data) {
+  if (spec.data.shuffle == DataShuffle::kNone) return 0;
+  const OrderShape shape = order_shape(data);
+  if (spec.data.shuffle == DataShuffle::kGlobal) return shape.records;
+  const bool mixture = !spec.data.train.weights.empty();
   const int64_t workers = job_workers(spec);
-  if (spec.data.shuffle == DataShuffle::kGlobal) return 1;  // there are none
-  if (workers == 1) return lanes;
   const int64_t microbatches = resolve(spec).microbatches;
-  const bool even = lanes % workers == 0 && microbatches % workers == 0 &&
-                    microbatches * spec.train.microbatch % lanes == 0;
-  return even && spec.data.shuffle == DataShuffle::kBlock && spec.data.train.weights.empty() ? lanes / workers
-                                                                                             : 1;
+  const bool even = !mixture && shape.lanes % workers == 0 && microbatches % workers == 0 &&
+                    microbatches * spec.train.microbatch % shape.lanes == 0;
+  const int64_t windows = (even ? shape.lanes / workers : shape.lanes) * shape.window * shape.block;
+  if (!mixture) return std::min(shape.records, windows);
+  int64_t mixed = 0;
+  for (const int64_t records : data.parts) mixed += std::min(records, windows);
+  return mixed;
+}
+
+// Where memory does not hold what is mixed, every block would be decoded again and again.
+void check_memory(const JobSpec& spec, const Data& data) {
+  const int64_t mixed = mixed_by_worker(spec, data);
+  const int64_t needed = mixed == 0 ? 0 : data.train->memory_to_mix(mixed);
+  if (needed <= ReadingMemory(spec).train) return;
+  constexpr int64_t kMib = 1 << 20;
+  const int64_t memory = needed + needed / (ReadingMemory::kEvalShare - 1);
+  throw UserError(
+      "{}: data.memory {} MiB does not hold the {} records that a worker mixes with data.shuffle {}; write "
+      "data.memory: {}MiB{}",
+      spec.where("data.memory"), spec.data.memory / kMib, mixed, name_of(spec.data.shuffle),
+      memory / kMib + 1, data.train->could_keep_rows() ? ", or data.cache: rows" : "");
 }
 
 }  // namespace
@@ -247,14 +272,14 @@ Data open_job_data(const JobSpec& spec, const HostShare& host, bool evaluates, c
   check_cache(spec);
   const ReadingMemory memory(spec);
   options.budget = memory.train;
-  options.lanes = lanes_of_worker(spec);
   options.eval_budget = memory.eval;
-  return open_data(options);
+  Data data = open_data(options);
+  check_memory(spec, data);
+  return data;
 }
 
 ReadOrder job_read_order(const JobSpec& spec, const Data& data) {
-  OrderShape shape{.records = data.train->size(), .block = data.train->block_records()};
-  if (const ShardSet* files = data.train->files(); files != nullptr) shape.window = files->order_window();
+  const OrderShape shape = order_shape(data);
   const auto seed = static_cast<uint64_t>(spec.data.seed);
   const Shuffle shuffle = shuffle_of(spec.data.shuffle);
   const std::vector<double>& weights = spec.data.train.weights;

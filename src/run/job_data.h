@@ -1,6 +1,6 @@
 // The data that a job names, and what it says about the model's inputs.
 #pragma once
-#include "data/open.h"
+#include "data/open/open.h"
 #include "data/order/step_order.h"
 #include "job/spec.h"
 #include "run/job_model.h"

@@ -1,6 +1,6 @@
 // The identity of a job: what may change the bits of its result (train/checkpoint/identity.h).
 #pragma once
-#include "data/open.h"
+#include "data/open/open.h"
 #include "job/resolve.h"
 #include "model/model.h"
 #include "train/checkpoint/identity.h"

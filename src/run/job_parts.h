@@ -1,7 +1,7 @@
 // The parts that a job names, built and checked against each other: everything that exists before memory is
 // taken for training.
 #pragma once
-#include "data/open.h"
+#include "data/open/open.h"
 #include "job/resolve.h"
 #include "model/model.h"
 #include "run/host_share.h"

@@ -2,8 +2,8 @@
 #pragma once
 #include <memory>
 
-#include "data/pipeline/batch_stream.h"
-#include "data/pipeline/reader_pool.h"
+#include "data/stream/batch_stream.h"
+#include "data/stream/reader_pool.h"
 #include "job/spec.h"
 #include "run/host_share.h"
 
@@ -12,8 +12,10 @@ namespace lockstep {
 // data.memory, divided: most of it is for training records, which are read in a mixed order. Batches take
 // theirs out of what blocks have.
 struct ReadingMemory {
+  static constexpr int64_t kEvalShare = 8;
+
   explicit ReadingMemory(const JobSpec& spec)
-      : eval(spec.data.memory / 8),
+      : eval(spec.data.memory / kEvalShare),
         train(spec.data.memory - eval),
         eval_batches(eval / 2),
         train_batches(train / 8) {}

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "data/pipeline/batch_stream.h"
-#include "data/source.h"
+#include "data/source/source.h"
+#include "data/stream/batch_stream.h"
 #include "model/model.h"
 #include "runtime/compile.h"
 #include "train/eval_result.h"

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "data/open.h"
-#include "data/slice.h"
+#include "data/open/open.h"
+#include "data/source/wrapped_source.h"
 #include "graph/interpreter.h"
 #include "model/encoder.h"
 #include "model/gpt.h"

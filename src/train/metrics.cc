@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/portable_math.h"
-#include "data/source.h"
+#include "data/source/source.h"
 
 namespace lockstep {
 namespace {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <limits>
 
-#include "data/source.h"
+#include "data/source/source.h"
 
 namespace lockstep {
 namespace {

@@ -1,6 +1,6 @@
 #include "fuzz/block_file.h"
 
-#include "data/format/block_format.h"
+#include "data/block/block_format.h"
 #include "fuzz/columnar.h"
 #include "fuzz/repair.h"
 

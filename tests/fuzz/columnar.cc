@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/format/test_blocks.h"
-#include "data/format/test_rows.h"
-#include "data/pipeline/shard_set.h"
+#include "data/shards/shard_set.h"
+#include "data/testing/test_blocks.h"
 
 namespace lockstep::testing {
 namespace {
@@ -23,14 +22,6 @@ bool read_all(const MakeFormat& make, std::string_view bytes, BadRecords bad) {
     if (half > 0)
       LOCKSTEP_CHECK(printed(set, 0, half) + printed(set, half, records - half) == whole,
                      "parts of {} records", records);
-    const HashedRows rows(set.fields());
-    if (set.encodes_rows() && records > 0 && !rows.place_columns().empty())
-      for (const int64_t first : {int64_t{0}, half, int64_t{0}})
-        LOCKSTEP_CHECK(rows_are_those_of_columns(set, rows, first, records - first).value_or(true),
-                       "rows from {} on", first);
-    const std::vector<uint32_t> few{static_cast<uint32_t>(half)};
-    if (set.encodes_rows() && records > 0 && !rows.place_columns().empty())
-      LOCKSTEP_CHECK(rows_are_those_of_columns(set, rows, 0, records, few).value_or(true), "row {}", half);
     LOCKSTEP_CHECK(set.describe(records - 1).starts_with("file"), "{}", set.describe(records - 1));
     return set.bad_records().empty();
   } catch (const UserError&) {

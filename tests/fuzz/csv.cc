@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "data/table.h"
+#include "data/table/table.h"
 
 namespace lockstep::testing {
 namespace {

@@ -1,8 +1,7 @@
 #include "fuzz/image.h"
 
 #include "base/error.h"
-#include "data/image/decode.h"
-#include "data/image/png.h"
+#include "data/pixels/decode.h"
 #include "fuzz/repair.h"
 
 namespace lockstep::testing {

@@ -1,6 +1,6 @@
 #include "fuzz/parquet.h"
 
-#include "data/format/parquet_format.h"
+#include "data/parquet/parquet_format.h"
 #include "fuzz/columnar.h"
 
 namespace lockstep::testing {

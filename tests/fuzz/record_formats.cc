@@ -3,9 +3,10 @@
 #include <optional>
 
 #include "base/error.h"
-#include "data/format/compressed_source.h"
-#include "data/format/tfrecord_frame.h"
-#include "data/pipeline/shard_set.h"
+#include "data/bytes/byte_source.h"
+#include "data/bytes/tfrecord_frame.h"
+#include "data/shards/formats.h"
+#include "data/shards/shard_set.h"
 #include "fuzz/repair.h"
 
 namespace lockstep::testing {

@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
-#include "data/format/block_layout.h"
-#include "data/format/byte_source.h"
-#include "data/format/tfrecord_frame.h"
-#include "data/pipeline/row_file.h"
+#include "data/block/block_layout.h"
+#include "data/bytes/byte_source.h"
+#include "data/bytes/tfrecord_frame.h"
+#include "data/cache/row_file.h"
 
 namespace lockstep::testing {
 namespace {

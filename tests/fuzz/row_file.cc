@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/pipeline/row_file.h"
+#include "data/cache/row_file.h"
 #include "fuzz/repair.h"
 
 namespace lockstep::testing {

@@ -1,7 +1,7 @@
 #include "fuzz/sidecar.h"
 
 #include "base/error.h"
-#include "data/format/decompressor.h"
+#include "data/bytes/access_points.h"
 #include "data/order/record_set.h"
 #include "data/transform/transform.h"
 #include "fuzz/repair.h"

@@ -1,9 +1,9 @@
 #include "fuzz/tar.h"
 
 #include "base/error.h"
-#include "data/format/tar_format.h"
-#include "data/image/decode.h"
-#include "data/pipeline/shard_set.h"
+#include "data/pixels/decode.h"
+#include "data/shards/shard_set.h"
+#include "data/tar/tar_members.h"
 #include "fuzz/repair.h"
 
 namespace lockstep::testing {

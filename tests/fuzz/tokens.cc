@@ -4,10 +4,10 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "data/format/tokens_format.h"
-#include "data/pipeline/mapped_source.h"
-#include "data/pipeline/shard_set.h"
-#include "data/source.h"
+#include "data/reading/mapped_source.h"
+#include "data/shards/shard_set.h"
+#include "data/source/source.h"
+#include "data/tokens/tokens_format.h"
 
 namespace lockstep::testing {
 namespace {

@@ -9,9 +9,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/format/parquet_format.h"
-#include "data/format/test_blocks.h"
-#include "data/format/test_rows.h"
+#include "data/parquet/parquet_format.h"
+#include "data/testing/test_blocks.h"
 
 namespace lockstep {
 namespace {
@@ -78,73 +77,28 @@ TEST_P(ParquetGolden, AnyRangeEqualsTheWholeWithAndWithoutPagesInMemory) {
   }
 }
 
-TEST_P(ParquetGolden, RowsAreThoseOfTheColumnsWithAndWithoutPagesInMemory) {
-  const std::vector<uint32_t> some{0, 3, 16, 17, 18, 140}, last{199};
-  for (const char* cache : {"0", "256"}) {
-    const ShardSet set = set_of(golden(GetParam()), {{}, {{"page_cache", cache}}});
-    const HashedRows encoding(set.fields());
-    for (const auto& [first, count] : std::vector<std::pair<int64_t, int64_t>>{
-             {0, 1}, {299, 1}, {127, 2}, {17, 200}, {128, 128}, {19, 22}, {17, 200}, {0, 300}})
-      EXPECT_EQ(rows_are_those_of_columns(set, encoding, first, count), true)
-          << cache << " " << first << " " << count;
-    for (const auto& only : {some, last, some})
-      EXPECT_EQ(rows_are_those_of_columns(set, encoding, 90, 200, only), true) << cache;
-  }
-}
-
-// Few rows are read from where they lie in the file; no page or dictionary may be needed for that.
-TEST_P(ParquetGolden, FewRowsAreThoseOfTheColumns) {
-  const std::string path = ::testing::TempDir() + "/few_" + GetParam() + ".parquet";
-  write_file(path, golden(GetParam()));
-  for (const char* cache : {"0", "256"}) {
-    const ShardSet set(make_parquet_format({{}, {{"page_cache", cache}}}), {path},
-                       {.index_folder = ::testing::TempDir()});
-    const HashedRows encoding(set.fields());
-    for (uint32_t row = 0; row < 300; row += 7) {
-      const std::vector<uint32_t> only{row};
-      EXPECT_EQ(rows_are_those_of_columns(set, encoding, 0, 300, only), true) << cache << " " << row;
-    }
-    for (const auto& only : {std::vector<uint32_t>{0, 299}, {5, 45, 90, 140, 280}, {17, 18}})
-      EXPECT_EQ(rows_are_those_of_columns(set, encoding, 0, 300, only), true) << cache;
-  }
-  std::filesystem::remove(path);
-}
-
-TEST_P(ParquetGolden, AFileThatIsCutWhileFewRowsAreReadIsAnError) {
+TEST_P(ParquetGolden, AFileThatIsCutWhileItIsReadIsAnError) {
   const std::string path = ::testing::TempDir() + "/cut_" + GetParam() + ".parquet";
   write_file(path, golden(GetParam()));
   const ShardSet set(make_parquet_format({{}, {{"page_cache", "0"}}}), {path},
                      {.index_folder = ::testing::TempDir()});
-  std::vector<std::byte> rows(300 * 64);
-  StageCounters counters;
-  const std::vector<uint32_t> before{100}, after{200};
-  EXPECT_TRUE(set.load_rows(HashedRows(set.fields()), 0, 300, before, rows.data(), counters));
+  EXPECT_EQ(printed(set, 100, 1), records(100, 1));
   std::filesystem::resize_file(path, 8);
-  EXPECT_THROW(set.load_rows(HashedRows(set.fields()), 0, 300, after, rows.data(), counters), UserError);
+  EXPECT_THROW(printed(set, 200, 1), UserError);
   std::filesystem::remove(path);
 }
 
-TEST_P(ParquetGolden, RowsOfSelectedRecordsAreThoseOfTheColumns) {
+TEST_P(ParquetGolden, SelectedRecordsAreThoseOfTheWhole) {
   std::vector<uint64_t> kept(5);
-  for (size_t r = 0; r < 300; ++r)
-    if ((r < 100 || r >= 190) && (r % 5 < 2 || (r > 40 && r < 60) || r > 270))
-      kept[r / 64] |= uint64_t{1} << r % 64;
+  std::string expected;
+  for (int64_t r = 0; r < 300; ++r)
+    if ((r < 100 || r >= 190) && (r % 5 < 2 || (r > 40 && r < 60) || r > 270)) {
+      kept[static_cast<size_t>(r / 64)] |= uint64_t{1} << r % 64;
+      expected += record(r);
+    }
   const ShardSet all = set_of(golden(GetParam()));
   const ShardSet set = all.select(std::make_shared<const RecordSet>(kept, 300), "some");
-  const HashedRows encoding(set.fields());
-  const std::vector<uint32_t> some{1, 30, 31, 77};
-  EXPECT_EQ(rows_are_those_of_columns(set, encoding, 0, set.records()), true);
-  EXPECT_EQ(rows_are_those_of_columns(set, encoding, 7, 90, some), true);
-}
-
-// What a row may not have is said by whoever looks at values one by one.
-TEST_P(ParquetGolden, RowsWithAValueThatCannotBeEncodedAreNotGiven) {
-  const ShardSet set = set_of(golden(GetParam()));
-  std::vector<std::byte> rows(300 * 64);
-  StageCounters counters;
-  EXPECT_FALSE(set.load_rows(HashedRows(set.fields(), "-99"), 0, 300, {}, rows.data(), counters));
-  EXPECT_FALSE(set.load_rows(HashedRows(set.fields(), "missing"), 0, 300, {}, rows.data(), counters));
-  EXPECT_TRUE(set.load_rows(HashedRows(set.fields(), "-98"), 0, 300, {}, rows.data(), counters));
+  EXPECT_EQ(printed(set, 0, set.records()), expected);
 }
 
 TEST_P(ParquetGolden, ATruncatedFileIsRefused) {
@@ -162,14 +116,6 @@ TEST_P(ParquetGolden, DamageIsAnErrorThatNamesTheFile) {
     const std::string message = message_of([&] {
       const ShardSet set = set_of(damaged);
       const int64_t count = std::min<int64_t>(set.manifest().records(), 300);
-      std::vector<std::byte> rows(300 * 64);
-      StageCounters counters;
-      const HashedRows encoding(set.fields());
-      for (uint32_t row = 0; row < count; row += 50) {
-        const std::vector<uint32_t> only{row};
-        EXPECT_EQ(rows_are_those_of_columns(set, encoding, 0, count, only).value_or(true), true) << at;
-      }
-      set.load_rows(encoding, 0, count, {}, rows.data(), counters);
       printed(set, 0, count);
     });
     EXPECT_TRUE(message == "no error" || holds(message, "t.parquet")) << at << ": " << message;
@@ -182,8 +128,8 @@ INSTANTIATE_TEST_SUITE_P(Files, ParquetGolden,
                                            "one_page", "delta_v2", "delta_length"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Of a column without missing values, whose pages are used as they lie in the file.
-TEST(ParquetFiles, PicksBeyondADictionaryAreNamed) {
+// Of a column without missing values, whose pages stay packed.
+TEST(ParquetFiles, IndicesBeyondADictionaryAreNamed) {
   const std::string bytes = golden("dictionary");
   int64_t named = 0;
   for (size_t at = 0; at < bytes.size(); at += 5) {
@@ -191,9 +137,7 @@ TEST(ParquetFiles, PicksBeyondADictionaryAreNamed) {
     damaged[at] = '\xff';
     const std::string message = message_of([&] {
       const ShardSet set = set_of(damaged, {.columns = {{"f32", ValueType::kF32}}});
-      std::vector<std::byte> rows(300 * 64);
-      StageCounters counters;
-      set.load_rows(HashedRows(set.fields()), 0, 300, {}, rows.data(), counters);
+      printed(set, 0, 300);
     });
     named += holds(message, "t.parquet") && holds(message, "refers to entry") ? 1 : 0;
   }

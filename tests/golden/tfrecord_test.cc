@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/test_folder.h"
-#include "data/format/test_blocks.h"
+#include "data/shards/formats.h"
+#include "data/testing/test_blocks.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "cli/cli.h"
-#include "data/transform/registry.h"
+#include "data/transform/settings.h"
 #include "job/parse.h"
 #include "job/schema.h"
 #include "job/templates.h"

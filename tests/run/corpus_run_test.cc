@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "data/format/test_corpora.h"
-#include "data/image/test_images.h"
+#include "data/testing/test_corpora.h"
+#include "data/testing/test_images.h"
 #include "run/train_case.h"
 
 namespace lockstep {

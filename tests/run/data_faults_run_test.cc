@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "data/format/test_corpora.h"
+#include "data/testing/test_corpora.h"
 #include "run/train_case.h"
 
 namespace lockstep {

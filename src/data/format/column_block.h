@@ -6,8 +6,11 @@
 // the fetched bytes, or something that `keep` owns, and lives as long as the block. A missing value still
 // has its place in `values` (0, or an empty view); `missing` marks it.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -79,5 +82,28 @@ size_t index_of(const std::vector<BlockField>& fields, std::string_view name);
 void keep_records(const std::vector<uint8_t>& marked, ColumnBlock& block);
 // Throws InternalError unless every column holds as many values as the block has records.
 void check_block(const ColumnBlock& block);
+
+// Which columns of a file that knows their names and types a job wants.
+
+// The places in `held` of the wanted columns, in the order they are wanted; all, where none is named. A
+// column keeps the type it has in the file. Throws UserError for one that is not there, or holds text where
+// numbers are wanted.
+std::vector<size_t> choose_columns(const std::vector<BlockField>& held, const std::vector<BlockField>& wanted,
+                                   const std::string& file);
+
+// CompactRows: records in fewer bytes than the columns of a batch take, for formats whose records need no
+// transform. Blocks are kept like this, and a record is expanded straight into its row of the batch.
+//
+// What expand() gives for a row is what decode() gives for its record, bit by bit.
+class CompactRows {
+ public:
+  virtual ~CompactRows() = default;
+
+  virtual int64_t row_bytes() const = 0;
+  // Whether a row that comes straight from a file has only values that decode() takes.
+  virtual bool holds(const std::byte* /*row*/) const { return true; }
+  // The values of one record, one pointer for each column of Format::fields.
+  virtual void expand(const std::byte* row, std::span<std::byte* const> columns) const = 0;
+};
 
 }  // namespace lockstep

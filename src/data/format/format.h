@@ -1,7 +1,7 @@
 // Format: how records lie in a shard of one kind (CSV, JSONL, TFRecord ...), and how they become columns.
 //
 // A format is made once for a data set and used from many threads; what it knows about a single shard is in
-// the shard's index and decoder. How to add one: docs/input.md.
+// the shard's index and decoder. How to add one: docs/extending-input.md.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,11 +14,8 @@
 #include <vector>
 
 #include "base/byte_budget.h"
-#include "data/format/byte_source.h"
+#include "data/bytes/byte_source.h"
 #include "data/format/column_block.h"
-#include "data/format/column_bounds.h"
-#include "data/format/compact_rows.h"
-#include "data/format/row_encoding.h"
 #include "data/format/shard_index.h"
 
 namespace lockstep {
@@ -40,6 +37,41 @@ struct FormatOptions {
   std::string index_text() const;
 };
 
+// Fetch: reads parts of one shard for a decoder, into buffers that are used again from block to block, and
+// says how many bytes that were and how long it took.
+
+// Memory that fetched bytes lie in: as long as the block that is decoded from them.
+class FetchBuffers {
+ public:
+  // Everything fetched so far is given up.
+  void reset() { used_ = 0; }
+
+ private:
+  friend class Fetch;
+  std::vector<std::unique_ptr<std::string>> buffers_;
+  size_t used_ = 0;
+};
+
+class Fetch {
+ public:
+  // So many zero bytes follow what is fetched.
+  static constexpr int64_t kPadding = 64;
+
+  Fetch(const ByteSource& shard, FetchBuffers& buffers) : shard_(shard), buffers_(buffers) {}
+
+  std::string_view read(int64_t offset, int64_t bytes);
+  std::vector<std::string_view> all(std::span<const GranuleSpan> spans);
+
+  int64_t bytes() const { return bytes_; }
+  int64_t nanoseconds() const { return nanoseconds_; }
+
+ private:
+  const ByteSource& shard_;
+  FetchBuffers& buffers_;
+  int64_t bytes_ = 0;
+  int64_t nanoseconds_ = 0;
+};
+
 // One shard made ready to decode. Used from many threads at once.
 class ShardDecoder {
  public:
@@ -48,43 +80,19 @@ class ShardDecoder {
   const ByteSource& bytes() const { return *bytes_; }
   const ShardIndex& index() const { return *index_; }
 
-  // What must be read to decode records [first, first + count): by default the granules that hold them. A
-  // format with its columns apart names the parts that are wanted.
-  virtual std::vector<GranuleSpan> spans(int64_t first, int64_t count) const;
-  // Appends these records to the block, which has the columns of Format::fields. `fetched` holds the bytes
-  // of each span, with kPadding zero bytes after it, and lives as long as the block.
-  // Throws UserError that names file, offset and what is wrong, also for a record that the index has as good.
-  virtual void decode(std::span<const std::string_view> fetched, int64_t first, int64_t count,
-                      ColumnBlock& block) const = 0;
+  // Appends records [first, first + count) to the block, which has the columns of Format::fields. What is
+  // read through `fetch` lives as long as the block. Throws UserError that names file, offset and what is
+  // wrong, also for a record that the index has as good.
+  virtual void decode(Fetch& fetch, int64_t first, int64_t count, ColumnBlock& block) const = 0;
   // The same records as rows of Format::compact_rows, one after the other; only where the format has these.
-  virtual void decode_compact(std::span<const std::string_view> fetched, int64_t first, int64_t count,
-                              std::byte* rows) const;
+  virtual void decode_compact(Fetch& fetch, int64_t first, int64_t count, std::byte* rows) const;
   // Where the compact row of a record lies in the shard as it is, unchecked (CompactRows::holds); no bytes:
   // it has to be decoded.
   virtual GranuleSpan compact_span(int64_t /*record*/) const { return {}; }
-  // Whether decode_rows() may give rows.
-  virtual bool encodes_rows() const { return false; }
-  // Records [first, first + count) as rows, those that `only` names, counted from `first` on and ascending,
-  // or all where it is empty. What it needs it reads through `fetch`. False: not in this way; nothing of
-  // `rows` holds then.
-  struct Fetch {
-    std::function<void(int64_t offset, std::span<char> out)> read;
-    // Bytes in memory where they lie in the mapped file (ByteSource::mapped); null where they are to be read.
-    std::function<const std::byte*(int64_t offset, int64_t bytes)> map;
-  };
-  virtual bool decode_rows(const RowEncoding& /*encoding*/, int64_t /*first*/, int64_t /*count*/,
-                           std::span<const uint32_t> /*only*/, const Fetch& /*fetch*/,
-                           std::byte* /*rows*/) const {
-    return false;
-  }
   // How many records are unpacked at once, whichever of them are wanted (the rows of a page); 0: only those.
   virtual int64_t unpacked_together() const { return 0; }
-  // What is known of a column of blocks in all records of a granule, without reading it; nothing by default.
-  virtual std::optional<ColumnBounds> bounds(int64_t /*granule*/, size_t /*column*/) const { return {}; }
   // Where a record lies, for messages; may read the shard.
   virtual std::string describe(int64_t record) const;
-
-  static constexpr int64_t kPadding = 64;
 
  protected:
   ShardDecoder(const ByteSource& bytes, const ShardIndex& index) : bytes_(&bytes), index_(&index) {}
@@ -126,9 +134,9 @@ class Format {
 
   // How records are kept until batches are made of them; null: as columns.
   virtual const CompactRows* compact_rows() const { return nullptr; }
-  // What is kept between the blocks that are decoded (unpacked pages) is counted in this budget from now on;
-  // gives what it may take of it at most.
-  virtual int64_t use_memory(const std::shared_ptr<ByteBudget>& /*memory*/) const { return 0; }
+  // What is kept between the blocks that are decoded (unpacked pages) is counted in this budget from now on,
+  // of which it may take a third; false: nothing is kept.
+  virtual bool use_memory(const std::shared_ptr<ByteBudget>& /*memory*/) const { return false; }
 
   const FormatOptions& options() const { return options_; }
 
@@ -138,9 +146,5 @@ class Format {
  private:
   FormatOptions options_;
 };
-
-// Throws UserError that names the formats there are.
-std::unique_ptr<Format> make_format(std::string_view name, const FormatOptions& options);
-std::vector<std::string_view> format_names();
 
 }  // namespace lockstep

@@ -8,30 +8,8 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/nearest.h"
-#include "data/format/block_writer.h"
-#include "data/format/csv_writer.h"
-#include "data/format/jsonl_writer.h"
-#include "data/format/parquet_writer.h"
-#include "data/format/tfrecord_writer.h"
 
 namespace lockstep {
-namespace {
-
-struct Entry {
-  std::string_view name;
-  std::unique_ptr<TableWriter> (*make)(const std::vector<BlockField>& fields,
-                                       const TableWriterOptions& options);
-};
-
-// A writer is added by its line here.
-constexpr Entry kWriters[] = {
-    {"block", make_block_writer}, {"parquet", make_parquet_writer},   {"csv", make_csv_writer},
-    {"jsonl", make_jsonl_writer}, {"tfrecord", make_tfrecord_writer},
-};
-
-}  // namespace
-
 PartialFile::PartialFile(std::string path)
     : path_(std::move(path)),
       file_(open((path_ + ".partial").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
@@ -71,20 +49,6 @@ void PartialFile::finish() {
   std::error_code failure;
   std::filesystem::rename(path_ + ".partial", path_, failure);
   if (failure) throw UserError("cannot write {}: {}", path_, failure.message());
-}
-
-std::unique_ptr<TableWriter> make_table_writer(std::string_view format, const std::vector<BlockField>& fields,
-                                               const TableWriterOptions& options) {
-  for (const Entry& entry : kWriters)
-    if (entry.name == format) return entry.make(fields, options);
-  throw UserError("files of format '{}' cannot be written; {}", format,
-                  suggestion(format, written_formats()));
-}
-
-std::vector<std::string_view> written_formats() {
-  std::vector<std::string_view> names;
-  for (const Entry& entry : kWriters) names.push_back(entry.name);
-  return names;
 }
 
 }  // namespace lockstep

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/format/codec.h"
+#include "data/bytes/codec.h"
 #include "data/format/column_block.h"
 
 namespace lockstep {
@@ -59,10 +59,5 @@ class PartialFile {
   int file_;
   int64_t size_ = 0;
 };
-
-// Throws UserError that names the formats that can be written, or the column that this one cannot hold.
-std::unique_ptr<TableWriter> make_table_writer(std::string_view format, const std::vector<BlockField>& fields,
-                                               const TableWriterOptions& options = {});
-std::vector<std::string_view> written_formats();
 
 }  // namespace lockstep

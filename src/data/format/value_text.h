@@ -1,10 +1,11 @@
-// Values as text that gives the same value when it is read again: the shortest decimal for that, with a point
-// or an exponent where the value is no whole number by type, so that a reader finds the type again too.
+// Values as text: what texts of tables hold, and text that gives the same value when it is read again.
 #pragma once
 #include <fmt/format.h>
 
 #include <cmath>
 #include <concepts>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,14 +13,26 @@
 
 namespace lockstep {
 
+// Numbers of tables are at most this large: far beyond any measurement, and its cube summed over any table
+// stays finite.
+inline constexpr double kLargestNumber = 1e30;
+
+bool is_missing(std::string_view field);
+// Nothing when the field is not a number of at most kLargestNumber in magnitude. Surrounding spaces and a
+// leading + are allowed.
+std::optional<double> parse_number(std::string_view field);
+std::optional<int64_t> integer_of(std::string_view field);
+bool is_utf8(std::string_view text);
+
 // Throws UserError for a number that no reader of tables takes.
 template <std::floating_point T>
 void check_number(T value, std::string_view format, std::string_view column) {
-  constexpr double kLargest = 1e30;
-  if (std::fabs(static_cast<double>(value)) > kLargest)
+  if (std::fabs(static_cast<double>(value)) > kLargestNumber)
     throw UserError("{} cannot hold {} in column '{}': numbers are at most 1e30", format, value, column);
 }
 
+// The shortest decimal for the value, with a point or an exponent where it is no whole number by type, so
+// that a reader finds the type again too.
 template <std::integral T>
 void append_number(T value, std::string& out) {
   fmt::format_to(std::back_inserter(out), "{}", value);

@@ -21,7 +21,7 @@ constexpr uint64_t kSpread = 0x9e3779b97f4a7c15;
 constexpr uint64_t kAffineBits = 5;
 constexpr uint64_t kRankedBits = 3;
 
-// So many positions and more are worked out together.
+// So many positions and more are worked out eight at a time.
 constexpr size_t kWorthwhile = 3;
 
 uint64_t bits_of(int64_t value, const char* what) {
@@ -52,8 +52,7 @@ EpochOrder::EpochOrder(uint64_t seed, int64_t epoch, const OrderShape& shape, Sh
       block_bits_(bits_of(shape.block, "the block of the order")),
       lane_bits_(bits_of(shape.lanes, "the number of lanes")),
       window_bits_(bits_of(shape.window, "the window of the order")),
-      run_bits_(bits_of(shape.run(), "the run of the order")),
-      runs_(records_ >> (block_bits_ + run_bits_)),
+      blocks_(records_ >> block_bits_),
       rows_(shuffle_ == Shuffle::kBlock ? static_cast<uint64_t>(shape.rows()) : 0),
       laned_(rows_ << (block_bits_ + lane_bits_)),
       keys_(seed, static_cast<uint64_t>(epoch)) {
@@ -62,13 +61,8 @@ EpochOrder::EpochOrder(uint64_t seed, int64_t epoch, const OrderShape& shape, Sh
 }
 
 int64_t EpochOrder::operator()(int64_t index) const {
-  const uint64_t i = static_cast<uint64_t>(index);
-  switch (shuffle_) {
-    case Shuffle::kNone: return index;
-    case Shuffle::kGlobal: return static_cast<int64_t>(keys_(i, records_));
-    case Shuffle::kBlock: break;
-  }
-  return static_cast<int64_t>(i < laned_ ? laned_record(i) : rest_record(i - laned_));
+  replace({&index, 1});
+  return index;
 }
 
 void EpochOrder::replace(std::span<int64_t> indices, bool by_eight) const {
@@ -80,12 +74,8 @@ void EpochOrder::replace(std::span<int64_t> indices, bool by_eight) const {
     size_t count = 0;
     for (; count < most && (static_cast<uint64_t>(indices[at + count]) < laned_) == laned; ++count)
       some.at[count] = static_cast<uint64_t>(indices[at + count]);
-    if (count < kWorthwhile) {
-      for (const size_t end = at + count; at < end; ++at) indices[at] = (*this)(indices[at]);
-      continue;
-    }
     for (size_t i = count; i % kAtOnce<Eight> != 0; ++i) some.at[i] = some.at[0];
-    if (by_eight)
+    if (by_eight && count >= kWorthwhile)
       replace_by_eight(some, (count + 7) / 8 * 8, laned);
     else
       replace_one_by_one(some, count, laned);
@@ -171,34 +161,6 @@ template <typename T>
   round = (round * (key >> 32 | 1) + key) & ((uint64_t{1} << block_bits_) - 1);
 }
 
-uint64_t EpochOrder::laned_record(uint64_t index) const {
-  uint64_t begin, blocks, round, place, tweak;
-  find_window(index, begin, blocks);
-  find_turn(index, begin, blocks, round, place, tweak);
-  if (window_bits_ <= kRankedBits)
-    rank(blocks, tweak, blocks, place);
-  else
-    place = keys_(place, blocks, tweak);
-  find_laned_block(index, begin, place, index);
-  const uint64_t in_run = index & ((uint64_t{1} << run_bits_) - 1);
-  const uint64_t block = (keys_(index >> run_bits_, runs_, kBlocks) << run_bits_) + in_run;
-  find_block_tweak(block, tweak);
-  if (block_bits_ <= kAffineBits)
-    find_in_small_block(tweak, round);
-  else
-    round = keys_(round, uint64_t{1} << block_bits_, tweak);
-  return (block << block_bits_) + round;
-}
-
-uint64_t EpochOrder::rest_record(uint64_t index) const {
-  const uint64_t bits = block_bits_ + run_bits_;
-  const uint64_t mixed = keys_(index, records_ - laned_, kRest);
-  const uint64_t whole = (runs_ << bits) - laned_;  // records in runs that no lane has
-  if (mixed >= whole) return laned_ + mixed;
-  const uint64_t run = keys_((laned_ + mixed) >> bits, runs_, kBlocks);
-  return (run << bits) + (mixed & ((uint64_t{1} << bits) - 1));
-}
-
 template <typename T>
 [[gnu::always_inline]] inline void EpochOrder::rank_all(Numbers& places, size_t count, const Numbers& blocks,
                                                         const Numbers& tweaks) const {
@@ -214,7 +176,7 @@ template <typename T>
   }
 }
 
-// As laned_record, step by step for all of them.
+// Records of lanes, step by step for all of them.
 template <typename T>
 [[gnu::always_inline]] inline void EpochOrder::replace_laned(Numbers& indices, size_t count) const {
   LOCKSTEP_CHECK(count > 0, "no indices");
@@ -246,17 +208,14 @@ template <typename T>
     begins.load(i, begin);
     places.load(i, place);
     find_laned_block(index, begin, place, index);
-    places.store(i, T(index & ((uint64_t{1} << run_bits_) - 1)));
-    indices.store(i, T(index >> run_bits_));
+    indices.store(i, index);
   }
-  fill(sizes, count, runs_);
+  fill(sizes, count, blocks_);
   fill(tweaks, count, kBlocks);
   keys_.replace<T>(indices, count, sizes, tweaks);
   for (size_t i = 0; i < count; i += kAtOnce<T>) {
-    T run, in_run, tweak, round;
-    indices.load(i, run);
-    places.load(i, in_run);
-    const T block = (run << run_bits_) + in_run;
+    T block, tweak, round;
+    indices.load(i, block);
     indices.store(i, T(block << block_bits_));
     find_block_tweak(block, tweak);
     tweaks.store(i, tweak);
@@ -272,33 +231,33 @@ template <typename T>
   for (size_t i = 0; i < count; ++i) indices.at[i] += rounds.at[i];
 }
 
-// As rest_record, or of the global order.
+// Those behind the lanes, or of the global order.
 template <typename T>
 [[gnu::always_inline]] inline void EpochOrder::replace_rest(Numbers& indices, size_t count) const {
   LOCKSTEP_CHECK(count > 0, "no indices");
   const bool global = shuffle_ == Shuffle::kGlobal;
   const uint64_t in_lanes = laned_;
-  const uint64_t bits = block_bits_ + run_bits_;
-  const uint64_t in_runs = runs_ << bits;
-  const uint64_t in_run = (uint64_t{1} << bits) - 1;
+  const uint64_t bits = block_bits_;
+  const uint64_t in_blocks = blocks_ << bits;
+  const uint64_t in_block = (uint64_t{1} << bits) - 1;
   Numbers sizes, tweaks, mixed;
   fill(sizes, count, records_ - in_lanes);
   fill(tweaks, count, global ? 0 : kRest);
   for (size_t i = 0; i < count; ++i) indices.at[i] -= in_lanes;
   keys_.replace<T>(indices, count, sizes, tweaks);
   for (size_t i = 0; i < count; ++i) indices.at[i] += in_lanes;
-  if (global || in_runs == in_lanes) return;
+  if (global || in_blocks == in_lanes) return;
   for (size_t i = 0; i < count; ++i) {
     mixed.at[i] = indices.at[i];
-    // The records of the last, partial run stay where they are, whatever comes of this.
-    indices.at[i] = std::min(indices.at[i], in_runs - 1) >> bits;
+    // The records of the last, partial block stay where they are, whatever comes of this.
+    indices.at[i] = std::min(indices.at[i], in_blocks - 1) >> bits;
   }
-  fill(sizes, count, runs_);
+  fill(sizes, count, blocks_);
   fill(tweaks, count, kBlocks);
   keys_.replace<T>(indices, count, sizes, tweaks);
   for (size_t i = 0; i < count; ++i) {
-    const uint64_t record = (indices.at[i] << bits) + (mixed.at[i] & in_run);
-    indices.at[i] = mixed.at[i] < in_runs ? record : mixed.at[i];
+    const uint64_t record = (indices.at[i] << bits) + (mixed.at[i] & in_block);
+    indices.at[i] = mixed.at[i] < in_blocks ? record : mixed.at[i];
   }
 }
 

@@ -17,8 +17,6 @@ struct OrderShape {
   int64_t lanes = 16;   // at most as many workers can read disjoint blocks
   int64_t window = 64;  // blocks of a lane that are mixed with each other, about
 
-  // Neighbouring blocks that go to as many neighbouring lanes, whose windows begin together.
-  int64_t run() const { return window < lanes ? lanes / window : 1; }
   // Blocks of each lane; none where a lane would have less than a window, because a reader holds all of such
   // data anyway, and lanes of few blocks differ from each other for as long as they last.
   int64_t rows() const {
@@ -50,7 +48,7 @@ class EpochOrder {
   void rank(const T& blocks, const T& tweak, uint64_t most, T& place) const;
   template <typename T>
   void rank_all(Numbers& places, size_t count, const Numbers& blocks, const Numbers& tweaks) const;
-  // Which of all the blocks that are dealt out to the lanes it is; neighbours are of one run.
+  // Which of all the blocks that are dealt out to the lanes it is.
   template <typename T>
   void find_laned_block(const T& index, const T& begin, const T& place, T& block) const;
   template <typename T>
@@ -59,8 +57,6 @@ class EpochOrder {
   template <typename T>
   void find_in_small_block(const T& tweak, T& round) const;
 
-  uint64_t laned_record(uint64_t index) const;
-  uint64_t rest_record(uint64_t index) const;
   template <typename T>
   void replace_by(Numbers& indices, size_t count, bool laned) const;
   template <typename T>
@@ -73,10 +69,9 @@ class EpochOrder {
   Shuffle shuffle_;
   uint64_t records_;
   uint64_t block_bits_, lane_bits_, window_bits_;
-  uint64_t run_bits_;  // of the blocks of a run
-  uint64_t runs_;      // full ones
-  uint64_t rows_;      // blocks of a lane
-  uint64_t laned_;     // records of all lanes
+  uint64_t blocks_;  // full ones
+  uint64_t rows_;    // blocks of a lane
+  uint64_t laned_;   // records of all lanes
   Feistel keys_;
 };
 

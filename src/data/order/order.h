@@ -13,10 +13,7 @@
 //           order of their own each round, records of a block in an order of their own. So a reader holds
 //           lanes * window blocks, every block is read once, and a worker that takes whole lanes reads only
 //           these. Windows of the lanes end one after the other, so that blocks are needed at an even pace.
-//           Where there are more lanes than blocks in a window, some end together: these lanes go through
-//           runs of neighbouring blocks side by side, one block each, so that a reader may load a run at
-//           once; what is permuted are then the runs, and a window still mixes blocks of different runs.
-//           What does not fill all lanes alike, and the last, partial run, is mixed completely at the end
+//           What does not fill all lanes alike, and the last, partial block, is mixed completely at the end
 //           of the epoch; so is everything where a lane would have less than a window.
 //
 // Records of one block are a round apart: neighbours of a lane share a block only where two rounds meet, with
@@ -32,7 +29,7 @@ namespace lockstep {
 
 // Part of a run's identity: changes whenever record_at, or step_order.h, gives another answer for the same
 // arguments.
-inline constexpr int kOrderVersion = 5;
+inline constexpr int kOrderVersion = 6;
 
 class Order {
  public:

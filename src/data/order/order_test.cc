@@ -49,7 +49,7 @@ TEST(Order, GoldenVectors) {
     Order(seed, size).records(position, records);
     return records;
   };
-  EXPECT_EQ(kOrderVersion, 5);
+  EXPECT_EQ(kOrderVersion, 6);
   EXPECT_EQ(first(0, 10, 0), (std::vector<int64_t>{8, 6, 1, 4, 0, 7}));
   EXPECT_EQ(first(0, 10, 7), (std::vector<int64_t>{5, 3, 2, 5, 2, 9}));
   EXPECT_EQ(first(7, 1000003, 1000000),
@@ -177,26 +177,6 @@ TEST(BlockOrder, ARoundHasOneRecordOfEveryBlock) {
   const EpochOrder order(1, 0, shape_of(1 << 16, 16, 4, 8), Shuffle::kBlock);
   for (int64_t round = 0; round < 16; ++round)
     EXPECT_EQ(blocks_of_lane(order, 0, 8 * round, 8 * round + 8).size(), 8U) << round;
-}
-
-// 16 lanes of windows of 4 blocks: four lanes begin a window together, and have 4 runs of 4 blocks between
-// them, of each run one block.
-TEST(BlockOrder, LanesWhoseWindowsBeginTogetherGoThroughRuns) {
-  const OrderShape shape = shape_of(1 << 16, 16, 16, 4);
-  EXPECT_EQ(shape.run(), 4);
-  const EpochOrder order(1, 0, shape, Shuffle::kBlock);
-  std::set<int64_t> blocks;
-  std::map<int64_t, std::set<int64_t>> lanes_of;  // that have blocks of a run
-  for (int64_t i = 0; i < 4 * 16; ++i)
-    for (int64_t lane = 0; lane < 4; ++lane) {
-      const int64_t block = order(16 * i + lane) / 16;
-      blocks.insert(block);
-      lanes_of[block / 4].insert(lane);
-    }
-  EXPECT_EQ(blocks.size(), 16U);
-  EXPECT_EQ(lanes_of.size(), 4U);
-  for (const auto& [run, lanes] : lanes_of) EXPECT_EQ(lanes.size(), 4U) << run;
-  EXPECT_EQ(shape_of(1 << 16, 16, 16, 64).run(), 1);
 }
 
 TEST(BlockOrder, BlocksOfOneRecordAreTheGlobalOrder) {

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "data/order/exactly_once.h"
 #include "data/order/order.h"
 #include "data/order/shuffle_report.h"
 

@@ -10,15 +10,27 @@
 // A pure function of the record: evaluated once for each and kept (data/select/kept_set.h).
 #pragma once
 #include <cstddef>
-#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "data/format/column_block.h"
-#include "data/format/column_bounds.h"
 
 namespace lockstep {
+
+// A number as it was written or stored; whole ones are also held exactly.
+struct ExactNumber {
+  double value = 0;
+  std::optional<int64_t> whole = {};
+
+  static ExactNumber of(int64_t whole) { return {static_cast<double>(whole), whole}; }
+  bool operator==(const ExactNumber&) const = default;
+};
+
+// Texts are ordered by their bytes, unsigned.
+using ScalarValue = std::variant<ExactNumber, std::string>;
 
 struct FilterNode {
   enum class Kind : uint8_t {
@@ -56,12 +68,36 @@ class Filter {
   // BadValue for a text that is compared with numbers and is none; if `lenient`, that counts as missing.
   std::vector<uint8_t> matches(const ColumnBlock& block, bool lenient = false) const;
 
-  // Whether some record may match, given what is known of each column.
-  using BoundsOf = std::function<ColumnBounds(std::string_view column)>;
-  bool may_match(const BoundsOf& bounds) const;
-
  private:
   FilterNode root_;
 };
+
+// From the text of a filter to its tree.
+
+// Throws UserError by the character, counted from 1.
+FilterNode parse_filter(std::string_view text);
+
+// How the values of filters are compared: whole numbers exactly, others as f64, texts by their bytes.
+
+// Below, equal or above: -1, 0 or 1.
+inline int order_of(const ExactNumber& a, const ExactNumber& b) {
+  if (a.whole && b.whole) return *a.whole < *b.whole ? -1 : *a.whole > *b.whole ? 1 : 0;
+  return a.value < b.value ? -1 : a.value > b.value ? 1 : 0;
+}
+inline int order_of(std::string_view a, std::string_view b) {
+  const int order = a.compare(b);
+  return order < 0 ? -1 : order > 0 ? 1 : 0;
+}
+
+inline bool compares(FilterNode::Kind kind, int order) {
+  switch (kind) {
+    case FilterNode::Kind::kEqual: return order == 0;
+    case FilterNode::Kind::kUnequal: return order != 0;
+    case FilterNode::Kind::kLess: return order < 0;
+    case FilterNode::Kind::kAtMost: return order <= 0;
+    case FilterNode::Kind::kMore: return order > 0;
+    default: return order >= 0;
+  }
+}
 
 }  // namespace lockstep

@@ -1,10 +1,9 @@
-#include "data/select/filter_parser.h"
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include "base/error.h"
+#include "data/select/filter.h"
 
 namespace lockstep {
 namespace {

@@ -139,59 +139,5 @@ TEST(Filter, TextsComparedWithNumbersMustBeNumbers) {
   EXPECT_EQ(Filter("x > 1").matches(texts, true), (std::vector<uint8_t>{1, 0, 0}));
 }
 
-// A column of a few values with bounds as a file would have them; whatever the filter, no record that matches
-// is ruled out, and bounds of a single value decide.
-TEST(Filter, BoundsNeverRuleOutAMatch) {
-  std::mt19937 random(7);
-  const auto pick = [&](int64_t count) {
-    return static_cast<int64_t>(random() % static_cast<uint64_t>(count));
-  };
-  const std::function<std::string(int)> expression = [&](int depth) -> std::string {
-    const std::string column = pick(2) == 0 ? "a" : "b";
-    constexpr const char* kSigns[] = {"==", "!=", "<", "<=", ">", ">="};
-    switch (depth > 3 ? pick(3) : pick(6)) {
-      case 0: return fmt::format("{} {} {}", column, kSigns[pick(6)], pick(6));
-      case 1: return fmt::format("{} in ({}, {})", column, pick(6), pick(6));
-      case 2: return column + (pick(2) == 0 ? " is missing" : " is not missing");
-      case 3: return fmt::format("not ({})", expression(depth + 1));
-      case 4: return fmt::format("({}) and ({})", expression(depth + 1), expression(depth + 1));
-      default: return fmt::format("({}) or ({})", expression(depth + 1), expression(depth + 1));
-    }
-  };
-  int64_t ruled_out = 0;
-  for (int trial = 0; trial < 3000; ++trial) {
-    ColumnBlock block;
-    block.reset({{"a", ValueType::kI64, 1}, {"b", ValueType::kI64, 1}});
-    block.records = 3;
-    std::map<std::string, ColumnBounds, std::less<>> bounds;
-    for (BlockColumn& column : block.columns) {
-      ColumnBounds& known = bounds[column.name];
-      known.may_miss = known.may_hold = false;
-      int64_t least = 9, most = -1;
-      const int64_t base = pick(4);
-      for (int r = 0; r < 3; ++r) {
-        const bool missing = pick(4) == 0;
-        const int64_t value = base + pick(2);
-        column.as<int64_t>().push_back(missing ? 0 : value);
-        column.missing.push_back(missing ? 1 : 0);
-        (missing ? known.may_miss : known.may_hold) = true;
-        if (missing) continue;
-        least = std::min(least, value);
-        most = std::max(most, value);
-      }
-      if (known.may_hold && pick(5) != 0) known.least = ExactNumber::of(least - pick(2));
-      if (known.may_hold && pick(5) != 0) known.most = ExactNumber::of(most + pick(2));
-    }
-    const std::string text = expression(0);
-    const Filter filter(text);
-    const std::vector<uint8_t> marks = filter.matches(block);
-    const bool any = std::count(marks.begin(), marks.end(), 1) > 0;
-    const bool may = filter.may_match([&](std::string_view column) { return bounds.find(column)->second; });
-    EXPECT_TRUE(may || !any) << text;
-    ruled_out += may ? 0 : 1;
-  }
-  EXPECT_GT(ruled_out, 300);
-}
-
 }  // namespace
 }  // namespace lockstep

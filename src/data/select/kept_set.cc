@@ -8,54 +8,11 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/thread_pool.h"
-#include "data/index/file_lock.h"
-#include "data/index/kept_file.h"
+#include "data/bytes/kept_file.h"
 #include "data/transform/transform.h"
 
 namespace lockstep {
 namespace {
-
-// Records [first, end) of a set in which none can be marked.
-struct Passed {
-  int64_t first, end;
-};
-
-// Neighbouring granules as one.
-std::vector<Passed> passed_over(const ShardSet& shards, const RecordTest& test) {
-  std::vector<Passed> passed;
-  if (!test.may_mark) return passed;
-  for (size_t shard = 0; shard < shards.manifest().shards().size(); ++shard) {
-    const ShardDecoder& decoder = shards.decoder(shard);
-    const ShardIndex& index = shards.index(shard);
-    for (int64_t granule = 0; granule < index.granules(); ++granule) {
-      if (granule == 0 && !decoder.bounds(0, 0)) break;  // this format knows nothing
-      const auto bounds = [&](std::string_view column) {
-        return decoder.bounds(granule, index_of(shards.fields(), column)).value_or(ColumnBounds{});
-      };
-      if (test.may_mark(bounds)) continue;
-      const int64_t first = shards.manifest().first_of(shard) + index.first_of(granule);
-      const int64_t end = shards.manifest().first_of(shard) +
-                          (granule + 1 < index.granules() ? index.first_of(granule + 1) : index.records);
-      if (!passed.empty() && passed.back().end == first)
-        passed.back().end = end;
-      else
-        passed.push_back({first, end});
-    }
-  }
-  return passed;
-}
-
-// [first, end) less what is passed over at both its ends.
-Passed trimmed(const std::vector<Passed>& passed, int64_t first, int64_t end) {
-  const auto after = [&](int64_t record) {
-    return std::upper_bound(passed.begin(), passed.end(), record,
-                            [](int64_t value, const Passed& range) { return value < range.end; });
-  };
-  if (const auto at = after(first); at != passed.end() && at->first <= first) first = std::min(end, at->end);
-  if (first == end) return {first, first};
-  if (const auto at = after(end - 1); at != passed.end() && at->first < end) end = std::max(first, at->first);
-  return {first, end};
-}
 
 std::optional<RecordSet> read_set(const std::filesystem::path& path, int64_t records) {
   const auto bytes = read_kept(path.string());
@@ -72,8 +29,7 @@ std::optional<RecordSet> read_set(const std::filesystem::path& path, int64_t rec
 
 RecordTest filter_test(const Filter& filter, bool lenient) {
   return {fmt::format("filter 1 {}{}", lenient ? "lenient " : "", filter.text()), filter.columns(),
-          [filter, lenient](const ColumnBlock& block) { return filter.matches(block, lenient); },
-          [filter](const Filter::BoundsOf& bounds) { return filter.may_match(bounds); }};
+          [filter, lenient](const ColumnBlock& block) { return filter.matches(block, lenient); }};
 }
 
 RecordSet marked_records(const ShardSet& shards, const RecordTest& test, int threads,
@@ -82,7 +38,6 @@ RecordSet marked_records(const ShardSet& shards, const RecordTest& test, int thr
   // Whole words of the bits, so that no two threads write to the same one.
   const int64_t block = std::max<int64_t>(shards.manifest().block_records(), 64);
   const int64_t blocks = (records + block - 1) / block;
-  const std::vector<Passed> passed = passed_over(shards, test);
   std::vector<uint64_t> bits(static_cast<size_t>((records + 63) / 64));
   std::atomic<int64_t> done = 0;
   const auto report = [&] {
@@ -94,9 +49,8 @@ RecordSet marked_records(const ShardSet& shards, const RecordTest& test, int thr
   StageCounters counters;
   pool.run(blocks, [&](int64_t task) {
     thread_local BlockScratch scratch;
-    const auto [first, end] = trimmed(passed, task * block, std::min(records, (task + 1) * block));
-    if (first == end) return report();
-    shards.load(first, end - first, scratch, counters);
+    const int64_t first = task * block;
+    shards.load(first, std::min(block, records - first), scratch, counters);
     std::vector<uint8_t> marks;
     try {
       marks = test.marks(scratch.block);

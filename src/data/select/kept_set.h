@@ -1,16 +1,13 @@
 // Sets of records by what a test says of their columns: found in one parallel pass over those columns alone,
 // then kept beside the indexes as one bit a record, so that a second start reads nothing.
-//
-// Where the format knows something of its granules (the statistics of Parquet's row groups) and the test
-// shows that none of their records can be marked, they are not even read.
 #pragma once
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "data/pipeline/shard_set.h"
 #include "data/select/filter.h"
+#include "data/shards/shard_set.h"
 
 namespace lockstep {
 
@@ -19,8 +16,6 @@ struct RecordTest {
   std::vector<BlockField> columns;  // to decode
   // One byte for each record of a block; throws BadValue.
   std::function<std::vector<uint8_t>(const ColumnBlock& block)> marks;
-  // Whether a record of which this is known may be marked; null: any.
-  std::function<bool(const Filter::BoundsOf& bounds)> may_mark = {};
 };
 
 // With `lenient`, a text that is no number counts as missing where it is compared with one.

@@ -1,5 +1,4 @@
-// Sets of records found by a test of their columns: the same for any threads, kept, and without reading row
-// groups whose statistics rule every record out.
+// Sets of records found by a test of their columns: the same for any threads, and kept.
 #include "data/select/kept_set.h"
 
 #include <gtest/gtest.h>
@@ -8,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/test_folder.h"
-#include "data/format/parquet/metadata.h"
-#include "data/format/parquet_format.h"
-#include "data/format/test_blocks.h"
+#include "data/parquet/parquet_format.h"
+#include "data/shards/formats.h"
+#include "data/testing/test_blocks.h"
 
 namespace lockstep {
 namespace {
@@ -74,41 +73,26 @@ struct Found {
   int64_t bytes;
 };
 
-Found find(const std::string& text, bool prune = true, int threads = 1) {
+Found find(const std::string& text, int threads = 1) {
   const Filter filter(text);
   std::atomic<int64_t> read = 0;
   const ShardSet shards = set_of(filter, read);
-  RecordTest test = filter_test(filter, false);
-  if (!prune) test.may_mark = nullptr;
+  const RecordTest test = filter_test(filter, false);
   const int64_t before = read;
   RecordSet set = marked_records(shards, test, threads);
   return {std::move(set), read - before};
 }
 
-TEST(KeptSet, RowGroupsThatCannotMatchAreNotRead) {
-  const int64_t all = find("at >= 0", false).bytes;
-  EXPECT_GT(all, 0);
-  EXPECT_EQ(find("at < 0").bytes, 0);
-  EXPECT_EQ(find("at > 1e9 or name == 'zoe'").bytes, 0);
-  // One of four groups, of which the last is a small rest.
-  const Found one = find("at >= 70000 and at < 70010");
-  EXPECT_EQ(one.set.size(), 10);
-  EXPECT_GT(one.bytes, 0);
-  EXPECT_LT(one.bytes, all / 2);
-  // The last two groups miss no share.
-  EXPECT_EQ(find("share is missing and at > 70000").set.size(), 0);
-}
-
-TEST(KeptSet, AreTheSameWithAndWithoutPruning) {
-  for (const char* text : {"at < 65536", "at <= 65536", "at == 131072", "at != 5", "not at < 131071",
-                           "name == 'bob'", "name > 'bob'", "name in ('ada', 'cyd') and share < 0.05",
-                           "share is missing", "share is not missing and at > 60000",
-                           "not (share >= 0.5) and at < 70000", "share > 0.985 or at == 199999"}) {
-    const Found pruned = find(text), whole = find(text, false, 2);
-    EXPECT_EQ(pruned.set.bytes(), whole.set.bytes()) << text;
-    EXPECT_LE(pruned.bytes, whole.bytes) << text;
-    EXPECT_GT(whole.set.size(), 0) << text;
+TEST(KeptSet, AreTheSameForAnyThreadsAndReadOnlyTheirColumns) {
+  int64_t most = 0;
+  for (const char* text : {"at < 65536", "not at < 131071", "name in ('ada', 'cyd') and share < 0.05",
+                           "share is not missing and at > 60000", "share > 0.985 or at == 199999"}) {
+    const Found one = find(text), several = find(text, 3);
+    EXPECT_EQ(one.set.bytes(), several.set.bytes()) << text;
+    EXPECT_GT(one.set.size(), 0) << text;
+    most = std::max(most, one.bytes);
   }
+  EXPECT_LT(find("name == 'bob'").bytes, most / 2);
 }
 
 TEST(KeptSet, AreFoundAgainWithoutReading) {
@@ -142,54 +126,6 @@ TEST(KeptSet, AreFoundAgainWithoutReading) {
   other.index = "j";
   kept_set(shards, test, open, other);
   EXPECT_EQ(opened, 3);
-}
-
-using parquet::bounds_of;
-using parquet::Leaf;
-using parquet::Physical;
-using parquet::Statistics;
-
-std::string plain(auto value) { return {reinterpret_cast<const char*>(&value), sizeof value}; }
-
-TEST(ParquetStatistics, OnlyWhatHoldsForCertainIsABound) {
-  Leaf number;
-  number.physical = Physical::kInt64;
-  const Statistics old{.min = plain(int64_t{-3}), .max = plain(int64_t{9}), .nulls = 0};
-  EXPECT_EQ(bounds_of(number, old, false, 10).least, ScalarValue(ExactNumber::of(-3)));
-  EXPECT_FALSE(bounds_of(number, old, false, 10).may_miss);
-  const Statistics values{.min_value = plain(int64_t{-3}), .max_value = plain(int64_t{9})};
-  EXPECT_FALSE(bounds_of(number, values, false, 10).least) << "the order is not known";
-  EXPECT_EQ(bounds_of(number, values, true, 10).most, ScalarValue(ExactNumber::of(9)));
-  number.max_definition = 1;
-  EXPECT_TRUE(bounds_of(number, values, true, 10).may_miss) << "nobody counted what is missing";
-  EXPECT_FALSE(bounds_of(number, {.nulls = 10}, true, 10).may_hold);
-  number.is_unsigned = true;
-  EXPECT_FALSE(bounds_of(number, old, true, 10).least);
-  number.is_unsigned = false;
-  number.scale = 2;
-  EXPECT_FALSE(bounds_of(number, values, true, 10).least) << "a decimal is stored as another number";
-}
-
-TEST(ParquetStatistics, TextsHaveNoSignedOrder) {
-  Leaf text;
-  text.physical = Physical::kByteArray;
-  EXPECT_FALSE(bounds_of(text, {.min = "a", .max = "z"}, true, 10).least);
-  const Statistics values{.min_value = "a", .max_value = "z", .nulls = 0};
-  EXPECT_EQ(bounds_of(text, values, true, 10).most, ScalarValue(std::string("z")));
-  EXPECT_TRUE(bounds_of(text, values, true, 10).may_miss) << "NA is a text and missing";
-  EXPECT_FALSE(bounds_of(text, {.min_value = "z", .max_value = "a"}, true, 10).least);
-}
-
-TEST(ParquetStatistics, FloatsMayBeNaN) {
-  Leaf number;
-  number.physical = Physical::kDouble;
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  const ColumnBounds bounds =
-      bounds_of(number, {.min_value = plain(nan), .max_value = plain(2.0), .nulls = 0}, true, 10);
-  EXPECT_FALSE(bounds.least);
-  EXPECT_EQ(bounds.most, ScalarValue(ExactNumber{2.0, {}}));
-  EXPECT_TRUE(bounds.may_miss);
-  EXPECT_FALSE(bounds_of(number, {.min_value = "123"}, true, 10).least) << "of the wrong size";
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "data/order/selection.h"
-#include "data/slice.h"
+#include "data/source/wrapped_source.h"
 
 namespace lockstep {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/test_folder.h"
-#include "data/table.h"
+#include "data/table/table.h"
 
 namespace lockstep {
 namespace {

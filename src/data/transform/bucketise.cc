@@ -7,8 +7,7 @@
 #include "data/transform/column_transform.h"
 #include "data/transform/column_values.h"
 #include "data/transform/columns_fit.h"
-#include "data/transform/fitted_lines.h"
-#include "data/transform/quantile_sketch.h"
+#include "data/transform/statistics.h"
 
 namespace lockstep {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <set>
 
-#include "data/transform/category_hash.h"
-#include "data/transform/test_columns.h"
+#include "data/testing/test_columns.h"
+#include "data/transform/column_values.h"
 
 namespace lockstep {
 namespace {

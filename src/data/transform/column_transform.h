@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "data/transform/registry.h"
 #include "data/transform/settings.h"
 #include "data/transform/transform.h"
 

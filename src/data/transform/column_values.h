@@ -2,12 +2,14 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "data/format/column_block.h"
-#include "data/table_encoding.h"
+#include "data/format/value_text.h"
+#include "data/transform/table_encoding.h"
 
 namespace lockstep {
 
@@ -52,5 +54,9 @@ void mark_missing(BlockColumn& column, size_t record, size_t records);
 // Adds, or takes the place of the one that has its name.
 void put_field(std::vector<BlockField>& fields, BlockField field);
 void put_column(ColumnBlock& block, BlockColumn column);
+
+// The hash of categories that `hash` and `cross` share: XXH3 with a seed, taken to [1, buckets); 0 is for
+// what is missing. Frozen by golden values in a test: another one would be another version of both.
+int32_t hashed_id(std::string_view bytes, uint64_t seed, int64_t buckets);
 
 }  // namespace lockstep

@@ -3,9 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "data/transform/category_hash.h"
 #include "data/transform/column_values.h"
-#include "data/transform/registry.h"
 #include "data/transform/settings.h"
 
 namespace lockstep {

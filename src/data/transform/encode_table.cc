@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/format/value_text.h"
 #include "data/transform/column_values.h"
 
 namespace lockstep {
@@ -162,47 +163,6 @@ void EncodeTable::apply(const BlockPlace&, ColumnBlock& block) const {
   }
   encode_labels(encoding_, block, encoded.columns.back().as<float>());
   block = std::move(encoded);
-}
-
-// Numbers, the flags of those that may be missing, categories, the label: as columns() lie in a row.
-std::vector<std::string> EncodeTable::place_columns() const {
-  std::vector<std::string> names;
-  for (const NumericColumn& column : encoding_.numeric) names.push_back(column.name);
-  for (const NumericColumn& column : encoding_.numeric)
-    if (column.missing_flag) names.push_back(column.name);
-  names.insert(names.end(), encoding_.categorical.begin(), encoding_.categorical.end());
-  names.push_back(encoding_.label);
-  return names;
-}
-
-bool EncodeTable::encode(size_t place, const BlockColumn& values, std::span<std::byte> out) const {
-  const size_t records = out.size() / kPlaceBytes;
-  const auto dense = static_cast<size_t>(encoding_.dense());
-  thread_local std::vector<double> room;
-  thread_local std::vector<float> encoded;
-  encoded.resize(records);
-  if (place < encoding_.numeric.size()) {
-    encode_numbers(encoding_.numeric[place], numbers_in(values, room), encoded);
-  } else if (place < dense) {
-    const std::span<const double> numbers = numbers_in(values, room);
-    for (size_t r = 0; r < records; ++r) encoded[r] = std::isnan(numbers[r]) ? 1.0f : 0.0f;
-  } else if (place < dense + encoding_.categorical.size()) {
-    for_each_text(values, records, [&](size_t r, std::string_view text) {
-      const int32_t bucket = category_bucket(text, encoding_.buckets);
-      std::memcpy(out.data() + r * kPlaceBytes, &bucket, kPlaceBytes);
-    });
-    return true;
-  } else if (!take_labels(values, encoded)) {
-    bool all = true;
-    for_each_text(values, records, [&](size_t r, std::string_view text) {
-      const auto value = parse_label(text);
-      all = all && value;
-      encoded[r] = value.value_or(0.0f);
-    });
-    if (!all) return false;
-  }
-  std::memcpy(out.data(), encoded.data(), out.size());
-  return true;
 }
 
 std::unique_ptr<TransformFit> EncodeTable::begin_fit() const { return std::make_unique<TableFit>(encoding_); }

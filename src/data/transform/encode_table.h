@@ -1,17 +1,17 @@
-// EncodeTable: the columns of a table as the inputs of a tabular model, by data/table_encoding.h: dense
-// f32[D], category.<i> i32 for each categorical column, labels f32. The last transform of every table,
+// EncodeTable: the columns of a table as the inputs of a tabular model, by data/transform/table_encoding.h:
+// dense f32[D], category.<i> i32 for each categorical column, labels f32. The last transform of every table,
 // whatever format it came in.
 #pragma once
 #include <string>
 #include <vector>
 
-#include "data/source.h"
-#include "data/table_encoding.h"
+#include "data/source/source.h"
+#include "data/transform/table_encoding.h"
 #include "data/transform/transform.h"
 
 namespace lockstep {
 
-class EncodeTable : public Transform, private RowEncoding {
+class EncodeTable : public Transform {
  public:
   // `encoding` has the roles of the columns, and constants where it is not to be fitted.
   EncodeTable(EncodingOptions options, TableEncoding encoding)
@@ -23,7 +23,6 @@ class EncodeTable : public Transform, private RowEncoding {
   std::vector<BlockField> fit_reads() const override;  // the numeric ones
   std::vector<BlockField> output(const std::vector<BlockField>& input) const override;
   void apply(const BlockPlace& place, ColumnBlock& block) const override;
-  const RowEncoding* row_encoding() const override { return encoding_.ids.empty() ? this : nullptr; }
   std::unique_ptr<TransformFit> begin_fit() const override;
   void finish_fit(const TransformFit& fit) override;
   std::string fitted() const override { return to_text(encoding_); }
@@ -35,8 +34,6 @@ class EncodeTable : public Transform, private RowEncoding {
 
  private:
   std::vector<BlockField> made_fields() const;
-  std::vector<std::string> place_columns() const override;
-  bool encode(size_t place, const BlockColumn& values, std::span<std::byte> out) const override;
 
   EncodingOptions options_;
   TableEncoding encoding_;

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "data/format/value_text.h"
 #include "data/transform/column_values.h"
 
 namespace lockstep {

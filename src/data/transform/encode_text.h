@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/source.h"
+#include "data/source/source.h"
 #include "data/transform/transform.h"
 
 namespace lockstep {

@@ -7,13 +7,10 @@
 #include "base/error.h"
 #include "base/portable_math.h"
 #include "base/sha256.h"
-#include "data/draws.h"
-#include "data/image/augmentation.h"
-#include "data/image/color.h"
-#include "data/image/decode.h"
-#include "data/image/resize.h"
+#include "data/order/draws.h"
 #include "data/order/permutation.h"
-#include "data/transform/registry.h"
+#include "data/pixels/decode.h"
+#include "data/pixels/pixels.h"
 #include "data/transform/settings.h"
 
 namespace lockstep {

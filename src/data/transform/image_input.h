@@ -7,7 +7,7 @@
 // text().
 //
 // Settings: size; classes (names in the order of their labels; without them the class is a number) or labels
-// (how many numbers there are); those of data/image/augmentation.h; resize (what the short side is scaled to
+// (how many numbers there are); those of data/pixels/augmentation.h; resize (what the short side is scaled to
 // before the middle is taken); mean and deviation (three numbers each).
 #pragma once
 #include <memory>

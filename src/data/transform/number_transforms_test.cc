@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "data/transform/test_columns.h"
+#include "data/testing/test_columns.h"
 
 namespace lockstep {
 namespace {

@@ -1,9 +1,8 @@
 // What holds for every transform: its settings are described, its text has them all, its errors help.
-#include "data/transform/registry.h"
-
 #include <gtest/gtest.h>
 
-#include "data/transform/test_columns.h"
+#include "data/testing/test_columns.h"
+#include "data/transform/settings.h"
 
 namespace lockstep {
 namespace {

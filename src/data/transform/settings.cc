@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
-#include "data/table_encoding.h"
-#include "data/transform/registry.h"
+#include "data/format/value_text.h"
+#include "data/transform/table_encoding.h"
 
 namespace lockstep {
 

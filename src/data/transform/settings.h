@@ -2,8 +2,10 @@
 // described in the registry, and the other way round, so that the reference is complete.
 #pragma once
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,5 +44,32 @@ class TransformSettings {
   const TransformOptions& options_;
   std::set<std::string, std::less<>> known_;
 };
+
+// The transforms there are, each with what a user needs to know of it: docs/transforms.md is made of this,
+// and settings that are not described here do not exist (transform/settings.h checks both ways).
+struct TransformSetting {
+  std::string_view name;
+  std::string_view value;      // what to write: "one or more columns"
+  std::string_view otherwise;  // what holds where it is left out; empty: it must be there
+};
+
+struct TransformEntry {
+  std::string_view name;
+  std::string_view does;     // one or two sentences
+  std::string_view example;  // as in a job file; empty: it is not for job files
+  std::span<const TransformSetting> settings;
+  std::unique_ptr<Transform> (*make)(const TransformOptions& options);
+};
+
+std::span<const TransformEntry* const> transform_entries();  // by name
+// Null: there is none of this name.
+const TransformEntry* find_transform(std::string_view name);
+// docs/transforms.md
+std::string transform_reference();
+
+// Each is defined in the file of its name.
+extern const TransformEntry kBucketiseTransform, kCastTransform, kClipTransform, kCrossTransform,
+    kFillTransform, kHashTransform, kImageInputTransform, kLogTransform, kNormaliseTransform, kPadTransform,
+    kTimeFeaturesTransform, kTokeniseTransform, kVocabularyTransform;
 
 }  // namespace lockstep

@@ -1,8 +1,8 @@
 // Text as tokens of equal number.
 #include <gtest/gtest.h>
 
+#include "data/testing/test_columns.h"
 #include "data/transform/encode_text.h"
-#include "data/transform/test_columns.h"
 
 namespace lockstep {
 namespace {

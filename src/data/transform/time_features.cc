@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/portable_math.h"
+#include "data/format/value_text.h"
 #include "data/transform/civil_time.h"
 #include "data/transform/column_values.h"
-#include "data/transform/registry.h"
 #include "data/transform/settings.h"
 
 namespace lockstep {

@@ -1,8 +1,8 @@
 // Moments read and taken apart.
 #include <gtest/gtest.h>
 
+#include "data/testing/test_columns.h"
 #include "data/transform/civil_time.h"
-#include "data/transform/test_columns.h"
 
 namespace lockstep {
 namespace {

@@ -2,7 +2,7 @@
 //
 // It works on whole blocks and is a pure function of (settings, fitted statistics, block), so that who runs
 // it, when, and with which other blocks cannot matter. What is drawn at random is keyed by (seed, epoch,
-// record), never by a stream. How to add one: docs/input.md.
+// record), never by a stream. How to add one: docs/extending-input.md.
 //
 // Some transforms learn constants from the training data first (a mean, a vocabulary). Every block gives its
 // own TransformFit, on any thread; they are merged strictly in the order of the blocks, so the constants have
@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "data/format/column_block.h"
-#include "data/format/row_encoding.h"
 
 namespace lockstep {
 
@@ -72,8 +71,6 @@ class Transform {
   // The columns it makes of these. Throws UserError for a column that is not there or of the wrong type.
   virtual std::vector<BlockField> output(const std::vector<BlockField>& input) const = 0;
   virtual void apply(const BlockPlace& place, ColumnBlock& block) const = 0;
-  // The same for values one by one, where all that it makes is made of single ones; null: it is not.
-  virtual const RowEncoding* row_encoding() const { return nullptr; }
 
   // Null: there is nothing to fit.
   virtual std::unique_ptr<TransformFit> begin_fit() const { return nullptr; }
@@ -86,5 +83,26 @@ class Transform {
 
 // Throws UserError that names the transforms there are, or the setting that is wrong.
 std::unique_ptr<Transform> make_transform(const TransformOptions& options);
+
+// Chain: transforms one after another, seen as columns: what they need of the files, what they leave, and
+// which of them must be fitted before which.
+using Transforms = std::vector<std::shared_ptr<const Transform>>;
+
+// The columns that must be decoded, in the order in which they are first read. One that somebody wants as a
+// number and somebody else as text comes as a number.
+std::vector<BlockField> columns_to_decode(const Transforms& transforms);
+
+// What the transforms have made or changed of columns that files have, as the last one leaves it. Throws
+// UserError for a column that nobody has, which names the transform that reads it (`names` are theirs).
+std::vector<BlockField> made_columns(const Transforms& transforms, const std::vector<std::string>& names,
+                                     const std::vector<BlockField>& in_files);
+
+// Which transforms to fit in the next pass over the data and which can be applied in it, given which have
+// been fitted or have nothing to fit.
+struct FitPass {
+  std::vector<bool> fit, apply;
+  bool any() const;
+};
+FitPass next_pass(const Transforms& transforms, const std::vector<bool>& ready);
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "data/format/value_text.h"
 #include "data/transform/column_transform.h"
 #include "data/transform/column_values.h"
 #include "data/transform/columns_fit.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/number_text.h"
-#include "data/source.h"
+#include "data/source/source.h"
 #include "graph/op_def.h"
 
 namespace lockstep {

@@ -1,0 +1,358 @@
+#include "data/table/table.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/sha256.h"
+#include "data/bytes/byte_source.h"
+#include "data/bytes/files.h"
+#include "data/bytes/kept_file.h"
+#include "data/reading/fit_transforms.h"
+#include "data/shards/formats.h"
+#include "data/shards/sidecar.h"
+#include "data/source/wrapped_source.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kSampledRecords = 10000;
+
+using OpenShards = std::function<Shards()>;
+
+FormatOptions format_options(const TableOptions& options, std::vector<BlockField> columns) {
+  return {std::move(columns), options.settings, options.bad};
+}
+
+ShardSetOptions set_options(const TableOptions& options) {
+  return {.index_folder = options.index_folder,
+          .threads = options.threads,
+          .most_bad = options.most_bad,
+          .progress = options.progress};
+}
+
+// The paths of each part; without parts, of all files as one.
+using Parts = std::vector<std::vector<std::string>>;
+
+Parts parts_of(const TableOptions& options, const std::vector<std::string>& files) {
+  const std::string suffix(make_format(options.format, format_options(options, {}))->suffix());
+  if (!options.in_parts) return {expand_files(files, suffix)};
+  Parts parts;
+  std::set<std::string> known;
+  for (const std::string& pattern : files) {
+    parts.push_back(expand_files({pattern}, suffix));
+    for (const std::string& path : parts.back())
+      if (!known.insert(path).second)
+        throw UserError("{} belongs to two entries of the data files that have weights; name it once", path);
+  }
+  return parts;
+}
+
+OpenShards opener(const TableOptions& options, const Parts& parts) {
+  std::vector<std::string> paths;
+  for (const auto& part : parts) paths.insert(paths.end(), part.begin(), part.end());
+  return [paths, folder = options.index_folder] {
+    Shards shards;
+    for (const std::string& path : paths) shards.push_back(open_shard(path, folder));
+    return shards;
+  };
+}
+
+std::string text_of(const BlockColumn& column, size_t record) {
+  if (column.is_missing(record)) return {};
+  return std::visit([&](const auto& values) { return fmt::format("{}", values[record]); }, column.values);
+}
+
+// A column that a transform makes and nobody reads was meant for the model.
+void check_made_are_used(const TableOptions& options, const std::vector<std::string>& header,
+                         const std::vector<BlockField>& made, const Transforms& transforms,
+                         const TableEncoding& encoding) {
+  std::set<std::string> used(header.begin(), header.end());
+  for (const auto& transform : transforms)
+    for (const BlockField& field : transform->reads()) used.insert(field.name);
+  for (const NumericColumn& column : encoding.numeric) used.insert(column.name);
+  used.insert(encoding.categorical.begin(), encoding.categorical.end());
+  used.insert(options.encoding.ignore.begin(), options.encoding.ignore.end());
+  for (const BlockField& field : made) {
+    if (field.width != 1 && std::find(options.encoding.ignore.begin(), options.encoding.ignore.end(),
+                                      field.name) == options.encoding.ignore.end())
+      throw UserError(
+          "a transform makes several values in a record of column '{}', which a tabular model does not "
+          "take; use model.family encoder with data.train.text",
+          field.name);
+    if (field.width == 1 && !used.contains(field.name))
+      throw UserError(
+          "a transform makes column '{}', which nothing uses; name it under columns.{}, or under "
+          "columns.ignore",
+          field.name, field.ids > 0 || field.type == ValueType::kBytes ? "categorical" : "numeric");
+  }
+}
+
+// What the columns of a shard's first records look like.
+std::vector<ColumnLook> sampled_looks(const ShardSet& shard) {
+  BlockScratch scratch;
+  StageCounters counters;
+  shard.load(0, std::min(kSampledRecords, shard.records()), scratch, counters);
+  std::vector<std::vector<std::string>> sample(static_cast<size_t>(scratch.block.records));
+  size_t columns = 0;
+  for (const BlockColumn& column : scratch.block.columns) {
+    if (column.width != 1) continue;
+    ++columns;
+    for (size_t r = 0; r < sample.size(); ++r) sample[r].push_back(text_of(column, r));
+  }
+  return looks_of(sample, columns);
+}
+
+// The same, kept beside the index where `kept`: sampling takes longer than all else that opening does. They
+// lie under a name that stands for the shard's content and how it is decoded.
+std::vector<ColumnLook> looks_of_shard(const TableOptions& options, const ShardSet& shard, size_t columns,
+                                       bool kept) {
+  if (!kept) return sampled_looks(shard);
+  const std::string key = fmt::format("looks 2\n{}\n{}\n", shard.fingerprint(), kSampledRecords);
+  const std::filesystem::path beside =
+      sidecar_path(shard.format(), shard.manifest().shards()[0].name, options.index_folder);
+  const std::string path =
+      (beside.parent_path() / fmt::format("looks-{}.txt", sha256(key).substr(0, 16))).string();
+  const std::string kept_text = read_kept(path).value_or("");
+  if (kept_text.size() == columns && kept_text.find_first_not_of("nci") == std::string::npos) {
+    std::vector<ColumnLook> looks;
+    for (const char letter : kept_text) looks.push_back(static_cast<ColumnLook>(letter));
+    return looks;
+  }
+  const std::vector<ColumnLook> looks = sampled_looks(shard);
+  std::string text;
+  for (const ColumnLook look : looks) text += static_cast<char>(look);
+  write_kept(path, text);
+  return looks;
+}
+
+// A format may pass over columns that it cannot read. One that the job names is refused with the reason.
+void check_named(const TableOptions& options, const std::vector<BlockField>& fields,
+                 const std::vector<BlockField>& made, const ByteSource& shard) {
+  std::vector<std::string> names = options.encoding.numeric;
+  names.insert(names.end(), options.encoding.categorical.begin(), options.encoding.categorical.end());
+  names.push_back(options.encoding.label);
+  std::vector<BlockField> absent;
+  for (const std::string& name : names) {
+    const auto is_it = [&](const BlockField& field) { return field.name == name; };
+    if (!name.empty() && std::none_of(fields.begin(), fields.end(), is_it) &&
+        std::none_of(made.begin(), made.end(), is_it))
+      absent.push_back({name, ValueType::kBytes, 1});
+  }
+  if (!absent.empty()) (void)make_format(options.format, format_options(options, absent))->fields(shard);
+}
+
+// The roles of the columns, by the names and the first records of the first shard, and by what transforms
+// make. Where roles are named, the names are enough.
+TableEncoding roles_of(const TableOptions& options, const Transforms& transforms, Shards shards, bool kept) {
+  if (shards.empty()) throw UserError("no data files are given");
+  shards.resize(1);
+  const std::string name = shards[0]->name();
+  auto format = make_format(options.format, format_options(options, {}));
+  const std::vector<BlockField> fields = format->fields(*shards[0]);
+  std::vector<std::string> header;
+  // A role is that of one value in a record.
+  for (const BlockField& field : fields)
+    if (field.width == 1) header.push_back(field.name);
+  std::vector<std::string> names;
+  for (const TransformOptions& transform : options.transforms) names.push_back(transform.name);
+  const std::vector<BlockField> made = made_columns(transforms, names, fields);
+  check_named(options, fields, made, *shards[0]);
+  std::vector<ColumnLook> looks;
+  if (!options.encoding.names_roles()) {
+    const ShardSet first(std::move(format), std::move(shards),
+                         {.index_folder = options.index_folder, .most_bad = 1, .progress = options.progress});
+    looks = looks_of_shard(options, first, header.size(), kept);
+  }
+  TableEncoding encoding = resolve_roles(options.encoding, name, header, looks, made);
+  check_made_are_used(options, header, made, transforms, encoding);
+  return encoding;
+}
+
+SelectionOptions selection_of(const TableOptions& options) {
+  return {options.filter, options.split, options.subsample, options.encoding.hold_out};
+}
+
+// With bad records skipped, what is bad must be the same for all who number the records: the columns of the
+// model and those of the selection decide together.
+std::unique_ptr<Format> index_format(const TableOptions& options, std::vector<BlockField> columns) {
+  for (const BlockField& column : selection_of(options).columns())
+    if (std::none_of(columns.begin(), columns.end(),
+                     [&](const BlockField& field) { return field.name == column.name; }))
+      columns.push_back(column);
+  return make_format(options.format, format_options(options, std::move(columns)));
+}
+
+std::shared_ptr<const ShardSet> shards_of(const TableOptions& options, const std::vector<BlockField>& columns,
+                                          const Format& indexed_by, const OpenShards& open) {
+  ShardSetOptions set = set_options(options);
+  set.indexed_by = &indexed_by;
+  set.check_columns = true;
+  return std::make_shared<ShardSet>(make_format(options.format, format_options(options, columns)), open(),
+                                    set);
+}
+
+// The records that are used, with the columns that the model needs.
+TableSelection records_of(const TableOptions& options, const Transforms& transforms, const OpenShards& open,
+                          bool kept) {
+  const std::vector<BlockField> wanted = columns_to_decode(transforms);
+  const std::unique_ptr<Format> indexed_by = index_format(options, wanted);
+  const auto shards = shards_of(options, wanted, *indexed_by, open);
+  warn_of_bad_records(*shards);
+  const SelectionOptions selection = selection_of(options);
+  if (!selection.any()) return {shards};
+  const auto open_columns = [&](const std::vector<BlockField>& asked) {
+    // In the types in which they decided what is bad. What is asked for as text is taken as it is written:
+    // the number that a model takes may stand for several texts.
+    std::vector<BlockField> columns;
+    const std::vector<BlockField>& known = indexed_by->options().columns;
+    for (const BlockField& column : asked)
+      columns.push_back(column.type == ValueType::kBytes ? column : known[index_of(known, column.name)]);
+    return shards_of(options, columns, *indexed_by, open);
+  };
+  const std::string beside =
+      sidecar_path(shards->format(), shards->manifest().shards()[0].name, options.index_folder);
+  return select_records(shards, selection, open_columns,
+                        {kept ? std::filesystem::path(beside).parent_path().string() : "",
+                         indexed_by->options().index_text(), options.threads, options.progress});
+}
+
+std::shared_ptr<const FileSource> source_of(const TableOptions& options,
+                                            std::shared_ptr<const ShardSet> shards, const Table& table,
+                                            std::shared_ptr<const RecordWeights> weights = {}) {
+  return std::make_shared<FileSource>(std::move(shards), table.transforms,
+                                      FileSourceOptions{.columns = table.columns,
+                                                        .budget = options.budget,
+                                                        .seed = options.seed,
+                                                        .weights = std::move(weights),
+                                                        .table = true});
+}
+
+// Where the constants of transform `number` are kept: under a name that stands for all they depend on.
+std::string fit_path(const TableOptions& options, const ShardSet& shards, const Transforms& transforms,
+                     size_t number, int64_t records) {
+  std::string key = fmt::format("fit 3\n{}\n{}\n", shards.fingerprint(), records);
+  for (size_t i = 0; i <= number; ++i) key += transforms[i]->text() + "\n";
+  if (number + 1 == transforms.size()) {
+    key += transforms[number]->fitted();  // the roles, with no constants yet
+    if (options.encoding.log1p) key += fmt::format("log1p {}\n", fmt::join(*options.encoding.log1p, ","));
+    if (options.encoding.fill) key += fmt::format("fill {}\n", *options.encoding.fill);
+  }
+  const std::filesystem::path beside =
+      sidecar_path(shards.format(), shards.manifest().shards()[0].name, options.index_folder);
+  return (beside.parent_path() / fmt::format("fit-{}.txt", sha256(key).substr(0, 16))).string();
+}
+
+bool read_fit(const std::string& path, Transform& transform) {
+  const auto text = read_kept(path);
+  if (!text) return false;
+  try {
+    transform.set_fitted(*text);
+    return true;
+  } catch (const UserError& error) {
+    log_warn("{}: {}; the fit is made again", path, error.what());
+    return false;
+  }
+}
+
+void fit(const TableOptions& options, const ShardSet& shards,
+         const std::vector<std::shared_ptr<Transform>>& transforms, bool kept) {
+  // What is selected is already without the records that are held out.
+  const double held = selection_of(options).any() ? 0 : options.encoding.hold_out;
+  const int64_t fitted = shards.records() - held_out(shards.records(), held);
+  const Transforms chain(transforms.begin(), transforms.end());
+  std::vector<std::string> paths(chain.size());
+  std::vector<bool> ready(chain.size());
+  for (size_t i = 0; i < chain.size(); ++i) {
+    ready[i] = !chain[i]->begin_fit();
+    if (ready[i] || !kept) continue;
+    paths[i] = fit_path(options, shards, chain, i, fitted);
+    ready[i] = read_fit(paths[i], *transforms[i]);
+  }
+  const std::vector<bool> known = ready;
+  fit_transforms(shards, transforms, ready, {fitted, options.threads});
+  for (size_t i = 0; kept && i < chain.size(); ++i) {
+    if (known[i]) continue;
+    write_kept(paths[i], chain[i]->fitted());
+  }
+}
+
+Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept) {
+  std::vector<std::shared_ptr<Transform>> transforms;
+  for (const TransformOptions& transform : options.transforms)
+    transforms.push_back(make_transform(transform));
+  Table table;
+  if (options.text) {
+    const auto text = std::make_shared<EncodeText>(*options.text);
+    table.columns = text->columns();
+    transforms.push_back(text);
+  } else {
+    const auto encoding = std::make_shared<EncodeTable>(
+        options.encoding, roles_of(options, {transforms.begin(), transforms.end()}, open(), kept));
+    table.encoding = encoding;
+    transforms.push_back(encoding);
+  }
+  table.transforms = {transforms.begin(), transforms.end()};
+  const TableSelection records = records_of(options, table.transforms, open, kept);
+  fit(options, *records.train, transforms, kept);
+  if (table.encoding) table.columns = table.encoding->columns();  // with a flag where values are missing
+  table.source = source_of(options, records.train, table, records.weights);
+  if (!records.eval) return table;
+  TableOptions eval = options;
+  eval.budget = options.eval_budget;
+  table.held_out = source_of(eval, records.eval, table);
+  return table;
+}
+
+// Neither split nor down-sampled: these records are there to evaluate on.
+Table open_other(TableOptions options, const Table& fitted, const OpenShards& open, bool kept) {
+  options.split.reset();
+  options.subsample.reset();
+  options.encoding.hold_out = 0;
+  Table table{nullptr, fitted.encoding, fitted.columns, fitted.transforms, {}, {}};
+  table.source = source_of(options, records_of(options, fitted.transforms, open, kept).train, table);
+  return table;
+}
+
+}  // namespace
+
+std::string Table::constants() const {
+  std::string text;
+  for (const auto& transform : transforms)
+    if (transform != encoding)
+      text += fmt::format("transform {}\n{}", transform->text(), transform->fitted());
+  return encoding ? text + encoding->fitted() : text;
+}
+
+Table open_table(const TableOptions& options, const std::vector<std::string>& files) {
+  const Parts parts = parts_of(options, files);
+  Table table = open_fitted(options, opener(options, parts), true);
+  if (!options.in_parts) return table;
+  const ShardSet& shards = table.source->shards();
+  size_t shard = 0;
+  int64_t before = 0;
+  for (const auto& part : parts) {
+    shard += part.size();
+    const bool last = shard == shards.manifest().shards().size();
+    const int64_t end = last ? shards.records() : shards.records_before(shards.manifest().first_of(shard));
+    table.parts.push_back(end - before);
+    before = end;
+  }
+  return table;
+}
+
+Table open_table(const TableOptions& options, const std::function<Shards()>& open) {
+  return open_fitted(options, open, false);
+}
+
+Table open_table(const TableOptions& options, const Table& fitted, const std::function<Shards()>& open) {
+  return open_other(options, fitted, open, false);
+}
+
+Table open_table(const TableOptions& options, const Table& fitted, const std::vector<std::string>& files) {
+  return open_other(options, fitted, opener(options, parts_of(options, files)), true);
+}
+
+}  // namespace lockstep
