@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "data/csv/csv_loops.h"
+
 namespace lockstep {
 
 void CsvScan::look(std::string_view text, char separator, bool last, const CsvLoops& loops) {
@@ -35,6 +37,44 @@ std::string_view CsvLine::raw(size_t field) const {
   size_t to = ends[field];
   if (field + 1 == ends.size() && to > from && text[to - 1] == '\r' && to < text.size()) --to;
   return text.substr(from, to - from);
+}
+
+namespace {
+
+// For processors without AVX2: byte by byte, and no number is read here.
+void scan(const char* text, size_t size, char separator, CsvMarks& marks) {
+  bool inside = false;
+  for (size_t at = 0; at < size; ++at) {
+    const char c = text[at];
+    marks.non_ascii = marks.non_ascii || static_cast<unsigned char>(c) >= 0x80;
+    if (c == '"') {
+      inside = !inside;
+      marks.quotes = true;
+    }
+    if (inside || (c != separator && c != '\n')) continue;
+    marks.ends[marks.end_count++] = static_cast<uint32_t>(at);
+    if (c == '\n') marks.lines[marks.line_count++] = static_cast<uint32_t>(marks.end_count);
+  }
+  marks.open_quote = inside;
+}
+
+size_t leave_all(const CsvColumn& column, uint32_t* left) {
+  for (size_t r = 0; r < column.records; ++r) left[r] = static_cast<uint32_t>(r);
+  return column.records;
+}
+
+}  // namespace
+
+const CsvLoops& portable_csv_loops() {
+  static constexpr CsvLoops kLoops{
+      scan, [](const CsvColumn& column, double*, uint32_t* left) { return leave_all(column, left); },
+      [](const CsvColumn& column, int64_t*, uint32_t* left) { return leave_all(column, left); }};
+  return kLoops;
+}
+
+const CsvLoops& csv_loops() {
+  static const bool wide = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("bmi2") != 0;
+  return wide ? avx2_csv_loops() : portable_csv_loops();
 }
 
 }  // namespace lockstep

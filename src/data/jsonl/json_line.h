@@ -7,7 +7,6 @@
 #include <memory>
 #include <string_view>
 
-#include "data/records/field_survey.h"
 #include "data/records/record_sink.h"
 
 namespace lockstep {

@@ -1,5 +1,5 @@
 // Mixtures: exact shares, every source read in its order without a gap, changes of shares, golden vectors.
-#include "data/order/mixture.h"
+#include "data/order/read_order.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "data/format/format.h"
-#include "data/records/field_survey.h"
 #include "data/records/record_sink.h"
 
 namespace lockstep {

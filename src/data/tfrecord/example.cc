@@ -1,8 +1,7 @@
-#include "data/tfrecord/example.h"
-
 #include <cstring>
 
 #include "base/error.h"
+#include "data/tfrecord/tfrecord_format.h"
 
 namespace lockstep {
 namespace {

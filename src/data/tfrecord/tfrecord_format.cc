@@ -7,7 +7,6 @@
 #include "data/bytes/text_lines.h"
 #include "data/bytes/tfrecord_frame.h"
 #include "data/records/record_format.h"
-#include "data/tfrecord/example.h"
 
 namespace lockstep {
 namespace {

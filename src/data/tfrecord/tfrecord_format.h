@@ -6,9 +6,11 @@
 // Settings: longest_record (bytes; 16777216 unless given).
 #pragma once
 #include <memory>
+#include <string_view>
 
 #include "data/format/format.h"
 #include "data/format/table_writer.h"
+#include "data/records/record_sink.h"
 
 namespace lockstep {
 
@@ -22,5 +24,15 @@ std::unique_ptr<Format> make_tfrecord_format(const FormatOptions& options);
 // is a feature without values; a list without values is one with an empty list. Numbers are at most 1e30.
 std::unique_ptr<TableWriter> make_tfrecord_writer(const std::vector<BlockField>& fields,
                                                   const TableWriterOptions& options);
+
+// tf.train.Example in the wire encoding of protocol buffers: named lists of bytes, floats or int64 values.
+//
+// Reads what any writer of the message may give: fields in any order, packed and unpacked lists, unknown
+// fields. Throws RecordProblem for bytes that are no Example.
+
+// Appends the wanted features of an Example to the sink, as one record.
+void read_example(std::string_view message, RecordSink& sink);
+// Notes which features it has.
+void survey_example(std::string_view message, FieldSurvey& survey);
 
 }  // namespace lockstep
