@@ -1,7 +1,7 @@
 #include "fuzz/safetensors.h"
 
 #include "base/error.h"
-#include "train/checkpoint/safetensors_header.h"
+#include "safetensors/header.h"
 
 namespace lockstep::testing {
 namespace {

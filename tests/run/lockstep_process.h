@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "train/checkpoint/file_descriptor.h"
+#include "base/file_descriptor.h"
 
 namespace lockstep {
 

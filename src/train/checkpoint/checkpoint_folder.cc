@@ -7,8 +7,8 @@
 #include <charconv>
 #include <filesystem>
 
+#include "base/durable_file.h"
 #include "base/error.h"
-#include "train/checkpoint/durable_file.h"
 #include "train/checkpoint/manifest.h"
 
 namespace lockstep {

@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "safetensors/reader.h"
 #include "train/checkpoint/identity.h"
 #include "train/checkpoint/manifest.h"
-#include "train/checkpoint/safetensors_reader.h"
 
 namespace lockstep {
 

@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <map>
 
+#include "base/durable_file.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "train/checkpoint/durable_file.h"
+#include "safetensors/writer.h"
 #include "train/checkpoint/manifest.h"
-#include "train/checkpoint/safetensors_writer.h"
 
 namespace lockstep {
 namespace {

@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "safetensors/header.h"
 #include "train/checkpoint/checkpoint_folder.h"
 #include "train/checkpoint/identity.h"
 #include "train/checkpoint/run_lock.h"
-#include "train/checkpoint/safetensors_header.h"
 
 namespace lockstep {
 

@@ -8,8 +8,8 @@
 #include <random>
 #include <thread>
 
+#include "base/durable_file.h"
 #include "train/checkpoint/checkpoint_case.h"
-#include "train/checkpoint/durable_file.h"
 
 namespace lockstep {
 namespace {

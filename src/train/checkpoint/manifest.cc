@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/durable_file.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/sha256.h"
-#include "train/checkpoint/durable_file.h"
 
 namespace lockstep {
 namespace {

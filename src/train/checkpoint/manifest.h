@@ -9,24 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "safetensors/file_record.h"
+
 namespace lockstep {
 
 inline constexpr const char* kManifestFile = "manifest.json";
 inline constexpr const char* kManifestHashFile = "manifest.sha256";
-
-struct TensorRecord {
-  std::string name;
-  int64_t begin = 0;  // bytes from the start of the file
-  int64_t end = 0;
-  uint64_t checksum = 0;
-};
-
-struct FileRecord {
-  std::string name;
-  int64_t bytes = 0;
-  std::string sha256;
-  std::vector<TensorRecord> tensors;
-};
 
 // Writes both files into the folder, durably.
 void write_manifest(const std::string& folder, int64_t step, const std::vector<FileRecord>& files);

@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/durable_file.h"
 #include "base/error.h"
-#include "train/checkpoint/durable_file.h"
 
 namespace lockstep {
 

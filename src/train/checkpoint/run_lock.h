@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "train/checkpoint/file_descriptor.h"
+#include "base/file_descriptor.h"
 
 namespace lockstep {
 

@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/file_reader.h"
 #include "base/sha256.h"
-#include "train/checkpoint/file_reader.h"
-#include "train/checkpoint/fold.h"
+#include "safetensors/fold.h"
 #include "train/checkpoint/manifest.h"
 
 namespace lockstep {

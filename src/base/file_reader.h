@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "train/checkpoint/file_descriptor.h"
+#include "base/file_descriptor.h"
 
 namespace lockstep {
 

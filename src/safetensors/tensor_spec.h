@@ -1,4 +1,4 @@
-// What a checkpoint says about a tensor: its name, element type and shape; NamedTensor adds the bytes
+// What a file says about a tensor: its name, element type and shape; NamedTensor adds the bytes
 // themselves.
 #pragma once
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "train/checkpoint/safetensors_writer.h"
+#include "safetensors/writer.h"
 
 #include "base/error.h"
 

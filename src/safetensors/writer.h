@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "train/checkpoint/durable_file.h"
-#include "train/checkpoint/fold.h"
-#include "train/checkpoint/manifest.h"
-#include "train/checkpoint/safetensors_header.h"
+#include "base/durable_file.h"
+#include "safetensors/file_record.h"
+#include "safetensors/fold.h"
+#include "safetensors/header.h"
 
 namespace lockstep {
 

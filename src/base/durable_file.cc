@@ -1,4 +1,4 @@
-#include "train/checkpoint/durable_file.h"
+#include "base/durable_file.h"
 
 #include <fcntl.h>
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/error.h"
-#include "train/checkpoint/safetensors_header.h"
+#include "safetensors/header.h"
 
 namespace lockstep {
 namespace {

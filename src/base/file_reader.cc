@@ -1,12 +1,12 @@
-#include "train/checkpoint/file_reader.h"
+#include "base/file_reader.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 
+#include "base/durable_file.h"
 #include "base/error.h"
-#include "train/checkpoint/durable_file.h"
 
 namespace lockstep {
 

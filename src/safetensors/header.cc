@@ -1,4 +1,4 @@
-#include "train/checkpoint/safetensors_header.h"
+#include "safetensors/header.h"
 
 #include <algorithm>
 #include <array>

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "train/checkpoint/tensor_spec.h"
+#include "safetensors/tensor_spec.h"
 
 namespace lockstep {
 

@@ -4,9 +4,12 @@
 #include <fstream>
 #include <random>
 
+#include "base/error.h"
 #include "base/file.h"
-#include "train/checkpoint/checkpoint_case.h"
-#include "train/checkpoint/safetensors_writer.h"
+#include "base/sha256.h"
+#include "base/test_folder.h"
+#include "safetensors/reader.h"
+#include "safetensors/writer.h"
 
 namespace lockstep {
 namespace {
@@ -25,8 +28,19 @@ SafetensorsHeader parse(const std::string& file) {
   return parse_safetensors_header(bytes.first(static_cast<size_t>(begin)), std::ssize(file), "f");
 }
 
+// What the UserError says that `action` throws.
+template <typename Action>
+std::string user_error(const Action& action) {
+  try {
+    action();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
 TEST(Safetensors, WritesTheBytesOfTheReferenceWriter) {
-  const RunFolder folder;
+  const TestFolder folder;
   SafetensorsWriter writer(folder.path(), "a.safetensors",
                            {{"h", DType::kBF16, {3}}, {"b\"é", DType::kF32, {2, 1}}, {"n", DType::kI64, {}}},
                            {{"format", "pt"}});
@@ -43,7 +57,7 @@ TEST(Safetensors, WritesTheBytesOfTheReferenceWriter) {
       "\"b\\\"é\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[8,16]},"
       "\"h\":{\"dtype\":\"BF16\",\"shape\":[3],\"data_offsets\":[16,22]}}";
   const std::string padding((8 - header.size() % 8) % 8, ' ');
-  const std::string written = read_file(folder.path() + "/a.safetensors");
+  const std::string written = read_file(folder.path("a.safetensors"));
   EXPECT_EQ(written, file_of(header + padding, 0) + data);
   EXPECT_EQ(record.sha256, sha256(written));
   EXPECT_EQ(record.bytes, std::ssize(written));
@@ -54,8 +68,8 @@ TEST(Safetensors, WritesTheBytesOfTheReferenceWriter) {
 }
 
 TEST(Safetensors, ReadsTensorsByName) {
-  const RunFolder folder;
-  const std::string path = folder.path() + "/f";
+  const TestFolder folder;
+  const std::string path = folder.path("f");
   write_file(path, file_of(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[3,5]},
                                "b":{"shape":[3,1],"data_offsets":[0,3],"dtype":"BOOL"}}   )",
                            0) +
@@ -157,7 +171,7 @@ TEST(Safetensors, RefusesNamesThatCannotBeWritten) {
 }
 
 TEST(Safetensors, BytesThatAreMissingOrTooManyAreABug) {
-  const RunFolder folder;
+  const TestFolder folder;
   SafetensorsWriter writer(folder.path(), "f", {{"a", DType::kF32, {2}}, {"b", DType::kF32, {2}}}, {});
   const std::vector<std::byte> bytes(12);
   EXPECT_THROW(writer.append(bytes), InternalError);

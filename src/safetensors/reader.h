@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "train/checkpoint/file_reader.h"
-#include "train/checkpoint/safetensors_header.h"
+#include "base/file_reader.h"
+#include "safetensors/header.h"
 
 namespace lockstep {
 

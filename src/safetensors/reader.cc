@@ -1,4 +1,4 @@
-#include "train/checkpoint/safetensors_reader.h"
+#include "safetensors/reader.h"
 
 #include <algorithm>
 #include <numeric>

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/file_descriptor.h"
 #include "base/sha256.h"
-#include "train/checkpoint/file_descriptor.h"
 
 namespace lockstep {
 
