@@ -1,12 +1,14 @@
 #include "base/file_reader.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 
 #include "base/durable_file.h"
 #include "base/error.h"
+#include "base/guarded_read.h"
 
 namespace lockstep {
 
@@ -28,6 +30,25 @@ void FileReader::read(int64_t offset, std::span<std::byte> into) const {
     into = into.subspan(static_cast<size_t>(count));
     offset += count;
   }
+}
+
+FileMapping::~FileMapping() {
+  if (pages_ != nullptr) munmap(pages_, page_bytes_);
+}
+
+FileMapping FileReader::map(int64_t offset, int64_t bytes) const {
+  LOCKSTEP_CHECK(offset >= 0 && bytes >= 0 && offset <= bytes_ - bytes, "bytes {} to {} of {}, which has {}",
+                 offset, offset + bytes, path_, bytes_);
+  if (bytes == 0) return {nullptr, 0, {}};
+  const int64_t skipped = offset % ::sysconf(_SC_PAGESIZE);  // a mapping begins at a page
+  const auto page_bytes = static_cast<size_t>(skipped + bytes);
+  void* pages = ::mmap(nullptr, page_bytes, PROT_READ, MAP_PRIVATE, descriptor_.number(), offset - skipped);
+  if (pages == MAP_FAILED) throw_file_error("map", path_, errno);
+  FileMapping mapping(pages, page_bytes,
+                      {static_cast<const std::byte*>(pages) + skipped, static_cast<size_t>(bytes)});
+  if (!bring_to_memory(mapping.bytes().data(), mapping.bytes().size()))
+    throw UserError("{} ends before byte {}, or its disk fails", path_, offset + bytes);
+  return mapping;
 }
 
 }  // namespace lockstep

@@ -49,6 +49,10 @@ void SafetensorsReader::read(const TensorEntry& entry, std::span<std::byte> into
   file_.read(entry.begin + first, into);
 }
 
+FileMapping SafetensorsReader::map(const TensorEntry& entry) const {
+  return file_.map(entry.begin, entry.tensor.bytes());
+}
+
 const TensorEntry& SafetensorsReader::at(const TensorSpec& expected) const {
   const TensorEntry& entry = at(expected.name);
   if (entry.tensor != expected)

@@ -25,6 +25,8 @@ class SafetensorsReader {
   void read(const TensorEntry& entry, std::span<std::byte> into, int64_t first = 0) const;
   // All of it.
   void read(const TensorSpec& expected, std::span<std::byte> into) const;
+  // The tensor's bytes where the file lies in memory, for one who reads them once.
+  FileMapping map(const TensorEntry& entry) const;
 
  private:
   const TensorEntry* find(std::string_view name) const;

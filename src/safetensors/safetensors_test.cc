@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <fstream>
+#include <filesystem>
 #include <random>
 
 #include "base/error.h"
@@ -84,6 +84,37 @@ TEST(Safetensors, ReadsTensorsByName) {
               reader.read(TensorSpec{"a", DType::kF32, {2}}, {});
             }),
             path + ": tensor a is u8[2], but f32[2] is needed");
+}
+
+TEST(Safetensors, MapsTensorsOfAnyPlaceAndSize) {
+  const TestFolder folder;
+  SafetensorsWriter writer(folder.path(), "f",
+                           {{"a", DType::kU8, {7}}, {"b", DType::kU8, {100'000}}, {"none", DType::kU8, {0}}},
+                           {});
+  std::string data(100'007, ' ');
+  for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>(i * i >> 3);
+  const std::span bytes = std::as_bytes(std::span(data));
+  writer.append(bytes.first(7));
+  writer.append(bytes.subspan(7));
+  writer.finish();
+  const SafetensorsReader reader(folder.path("f"));
+  const auto mapped = [&](const char* name) {
+    const FileMapping mapping = reader.map(reader.at(name));
+    return std::string(reinterpret_cast<const char*>(mapping.bytes().data()), mapping.bytes().size());
+  };
+  EXPECT_EQ(mapped("a"), data.substr(0, 7));
+  EXPECT_EQ(mapped("b"), data.substr(7));
+  EXPECT_EQ(mapped("none"), "");
+}
+
+TEST(Safetensors, AFileThatBecameShorterIsAnErrorAndNoSignal) {
+  const TestFolder folder;
+  SafetensorsWriter writer(folder.path(), "f", {{"a", DType::kU8, {100'000}}}, {});
+  writer.append(std::vector<std::byte>(100'000));
+  writer.finish();
+  const SafetensorsReader reader(folder.path("f"));
+  std::filesystem::resize_file(folder.path("f"), 4096);
+  EXPECT_NE(user_error([&] { reader.map(reader.at("a")); }).find("ends before byte"), std::string::npos);
 }
 
 TEST(Safetensors, RefusesWhatIsNotExactlyTheFormat) {
