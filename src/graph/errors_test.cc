@@ -26,7 +26,7 @@ const BadText kBadTexts[] = {
     // Inputs.
     {"graph g(x: f64[2]) { return x }", "unknown element type f64"},
     {"graph g(x: f32[2] @weight) { return x }",
-     "unknown role weight; use input, param, grad, state or statistic"},
+     "unknown role weight; use input, param, frozen, grad, state or statistic"},
     {"graph g(x: f32[2] @statistic) { return x }",
      "x is a statistic: it must be f32 and written by the graph"},
     {"graph g(x: i32[2] @statistic) { return x <- x }", "x is a statistic: it must be f32"},

@@ -68,7 +68,8 @@ Attributes checked_attributes(const OpDef& op, const Attributes& given, const Wh
 }  // namespace
 
 std::string_view name_of(Role role) {
-  constexpr std::array<std::string_view, 5> kNames = {"input", "param", "grad", "state", "statistic"};
+  constexpr std::array<std::string_view, 6> kNames = {"input", "param", "frozen",
+                                                      "grad",  "state", "statistic"};
   return kNames[static_cast<size_t>(role)];
 }
 

@@ -38,6 +38,7 @@ struct Node {
 enum class Role : uint8_t {
   kInput,
   kParam,
+  kFrozen,     // a parameter that is not trained: it has no gradient
   kGrad,       // receives the gradient of a parameter, or is added to
   kState,      // kept from run to run
   kStatistic,  // receives a statistic of the microbatch, which is summed over microbatches as gradients are

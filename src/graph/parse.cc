@@ -49,14 +49,15 @@ class Parser {
       const Token at = lexer_.peek();
       const std::string wanted = lexer_.expect_name("a role");
       bool known = false;
-      for (const Role candidate : {Role::kInput, Role::kParam, Role::kGrad, Role::kState, Role::kStatistic}) {
+      for (const Role candidate :
+           {Role::kInput, Role::kParam, Role::kFrozen, Role::kGrad, Role::kState, Role::kStatistic}) {
         if (name_of(candidate) != wanted) continue;
         role = candidate;
         known = true;
       }
       if (!known)
-        lexer_.fail_at(at,
-                       fmt::format("unknown role {}; use input, param, grad, state or statistic", wanted));
+        lexer_.fail_at(
+            at, fmt::format("unknown role {}; use input, param, frozen, grad, state or statistic", wanted));
     }
     guarded(start, [&] { graph.add_input(name, type, role); });
   }

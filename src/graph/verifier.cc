@@ -90,6 +90,8 @@ void verify(const Graph& graph, Stage stage) {
                    graph.name(output.target));
     LOCKSTEP_CHECK(graph.type(output.target) == graph.type(output.value), "{} is written with another type",
                    graph.name(output.target));
+    LOCKSTEP_CHECK(graph.role(output.target) != Role::kFrozen, "{} is frozen but written",
+                   graph.name(output.target));
     LOCKSTEP_CHECK(written.insert(output.target.id).second, "{} is written twice", graph.name(output.target));
   }
   for (const GraphInput& input : graph.inputs())

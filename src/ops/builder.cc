@@ -20,6 +20,13 @@ Value Builder::binary(std::string_view name, Value a, Value b) {
   return op(name, {broadcast(a, common), broadcast(b, common)});
 }
 
+Value Builder::indicator(std::string_view order, Value a, Value b) {
+  Shape common;
+  LOCKSTEP_CHECK(broadcast_shapes(shape(a), shape(b), &common), "{} and {} do not broadcast together",
+                 to_string(shape(a)), to_string(shape(b)));
+  return cast(compare(order, broadcast(a, common), broadcast(b, common)), DType::kF32);
+}
+
 Value Builder::broadcast(Value a, const Shape& target) {
   if (shape(a) == target) return a;
   return op("broadcast", {a}, {{"shape", std::vector<int64_t>(target.begin(), target.end())}});
@@ -48,6 +55,10 @@ Value Builder::sum(Value a, std::vector<int64_t> axes, bool keep) {
 
 Value Builder::mean(Value a, std::vector<int64_t> axes, bool keep) {
   return axes.empty() ? a : op("mean", {a}, {{"axes", std::move(axes)}, {"keep", keep}});
+}
+
+Value Builder::max(Value a, std::vector<int64_t> axes, bool keep) {
+  return axes.empty() ? a : op("max", {a}, {{"axes", std::move(axes)}, {"keep", keep}});
 }
 
 Value Builder::sum_to(Value a, const Shape& target) {

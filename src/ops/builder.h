@@ -20,8 +20,9 @@ class Builder {
   const Shape& shape(Value value) const { return graph_.type(value).shape; }
 
   Value input(std::string_view name, Type type) { return graph_.add_input(name, type, Role::kInput); }
-  Value param(std::string_view name, Shape shape) {
-    return graph_.add_input(name, {DType::kF32, shape}, Role::kParam);
+  // A frozen one is not trained and has no gradient.
+  Value param(std::string_view name, Shape shape, DType dtype = DType::kF32, bool frozen = false) {
+    return graph_.add_input(name, {dtype, shape}, frozen ? Role::kFrozen : Role::kParam);
   }
 
   // A value of the given type filled with one number.
@@ -47,11 +48,16 @@ class Builder {
   Value shift(Value a, double amount) { return add(a, constant(amount, {type(a).dtype, {}})); }
   Value neg(Value a) { return op("neg", {a}); }
   Value exp(Value a) { return op("exp", {a}); }
+  Value log(Value a) { return op("log", {a}); }
+  Value sqrt(Value a) { return op("sqrt", {a}); }
+  Value rsqrt(Value a) { return op("rsqrt", {a}); }
   Value tanh(Value a) { return op("tanh", {a}); }
   // A bool tensor: a `order` b, where order is eq, ne, lt, le, gt or ge.
   Value compare(std::string_view order, Value a, Value b) {
     return op("compare", {a, b}, {{"op", std::string(order)}});
   }
+  // 1 where that holds and 0 elsewhere, as f32; the operands are broadcast together first.
+  Value indicator(std::string_view order, Value a, Value b);
   Value where(Value condition, Value a, Value b) { return op("where", {condition, a, b}); }
   Value cast(Value a, DType dtype) {
     return type(a).dtype == dtype ? a : op("cast", {a}, {{"dtype", dtype}});
@@ -65,6 +71,7 @@ class Builder {
   // Sums over axes (dropped unless keep), then nothing; an empty list means no axis.
   Value sum(Value a, std::vector<int64_t> axes, bool keep = false);
   Value mean(Value a, std::vector<int64_t> axes, bool keep = false);
+  Value max(Value a, std::vector<int64_t> axes, bool keep = false);
   // Undoes a broadcast: sums a down to shape.
   Value sum_to(Value a, const Shape& target);
 

@@ -10,7 +10,8 @@
 // The first output is the loss: a scalar sum, never a mean, so that the division by the count happens once,
 // after all microbatches of all workers are added. Contributions to one value are added in the order backward
 // meets its users, from the last to the first. With `accumulate`, gradients and statistics are added to what
-// their inputs already hold.
+// their inputs already hold. A @frozen parameter has no gradient, and nothing is computed for its sake alone;
+// one of another type than f32 has its gradient in that type.
 #pragma once
 #include "graph/graph.h"
 

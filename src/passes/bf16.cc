@@ -68,11 +68,20 @@ class Lowering {
   // One cast per value, made where it is first needed.
   Value to_bf16(Value old_value, Value value) {
     if (!is_f32(value)) return value;
+    if (const Value stored = widened_from(value); stored.valid()) return stored;
     Value& cast = casts_[static_cast<size_t>(old_value.id)];
     if (!cast.valid())
       cast = rounding_.valid() && behind_moves(old_value).valid() ? rounded(old_value)
                                                                   : builder_.cast(value, DType::kBF16);
     return cast;
+  }
+
+  // The bf16 value that this one was cast from, or none.
+  Value widened_from(Value value) {
+    const int32_t producer = rewriter_.graph().producer(value);
+    if (producer < 0) return {};
+    const Node& node = rewriter_.graph().nodes()[static_cast<size_t>(producer)];
+    return node.op->name == "cast" && is_bf16(node.inputs[0]) ? node.inputs[0] : Value{};
   }
 
   // The parameter that a value is the elements of, or none.

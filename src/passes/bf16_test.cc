@@ -37,6 +37,16 @@ TEST(Bf16, GradientsOfParametersStayF32) {
   EXPECT_EQ(to_string(graph.type(graph.find("z"))), "bf16[8,6]");
 }
 
+// A parameter that is stored in bf16 is read as it is, without a way through f32.
+TEST(Bf16, StoredBf16IsTakenAsItIs) {
+  const Graph graph =
+      compute_in_bf16(parse_graph("graph f(x: f32[8,4], w: bf16[4,2] @frozen) {\n  v = cast(w) {dtype=f32}\n"
+                                  "  y = matmul(x, v)\n  return y\n}\n",
+                                  all_ops()));
+  const Node& product = graph.nodes()[static_cast<size_t>(graph.producer(graph.find("y")))];
+  EXPECT_EQ(graph.name(product.inputs[1]), "w");
+}
+
 TEST(Bf16, StochasticRoundingTakesTheParametersBeforeTheyAreMoved) {
   const Graph graph =
       compute_in_bf16(parse_graph("graph f(x: f32[8,4], w: f32[2,4] @param, b: f32[2] @param) {\n"

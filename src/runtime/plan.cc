@@ -12,7 +12,8 @@ namespace {
 
 MemoryCategory category_of(Role role) {
   switch (role) {
-    case Role::kParam: return MemoryCategory::kParameters;
+    case Role::kParam:
+    case Role::kFrozen: return MemoryCategory::kParameters;
     case Role::kGrad:
     case Role::kStatistic: return MemoryCategory::kGradients;  // one buffer holds both
     case Role::kState: return MemoryCategory::kState;
