@@ -39,4 +39,17 @@ std::string suggestion(std::string_view wrong, std::span<const std::string_view>
   return fmt::format("known: {}", fmt::join(known, ", "));
 }
 
+std::vector<int64_t> nearest_divisors(int64_t whole, int64_t wanted) {
+  int64_t below = 1, above = whole;
+  for (int64_t d = 1; d * d <= whole; ++d) {
+    if (whole % d != 0) continue;
+    for (const int64_t divisor : {d, whole / d}) {
+      if (divisor <= wanted) below = std::max(below, divisor);
+      if (divisor >= wanted) above = std::min(above, divisor);
+    }
+  }
+  if (wanted > whole) return {whole};
+  return below == above ? std::vector{below} : std::vector{below, above};
+}
+
 }  // namespace lockstep

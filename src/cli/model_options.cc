@@ -2,66 +2,37 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "base/nearest.h"
-#include "model/encoder.h"
-#include "model/gpt.h"
-#include "model/resnet.h"
-#include "model/tabular.h"
+#include "model/family.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::array<std::string_view, 6> kModels = {"gpt",     "gpt-small", "encoder",
-                                                     "tabular", "resnet18",  "resnet50"};
-
-void override(int64_t& field, int64_t wanted) {
-  if (wanted != 0) field = wanted;
+std::vector<std::string_view> example_names() {
+  std::vector<std::string_view> names;
+  for (const ModelFamily* family : model_families())
+    for (const ModelExample& example : family->examples) names.push_back(example.name);
+  return names;
 }
 
-Model gpt(const ModelOptions& options) {
-  GptSizes sizes;
-  if (options.model == "gpt-small") sizes = {4, 64, 4, 256, 8, 64, 0.0};
-  override(sizes.layers, options.layers);
-  override(sizes.dim, options.dim);
-  override(sizes.heads, options.heads);
-  override(sizes.vocab, options.vocab);
-  override(sizes.batch, options.batch);
-  override(sizes.seq, options.seq);
+// The example's sizes with those that the command line gives.
+ModelSizes sizes_of(const ModelExample& example, const ModelOptions& options) {
+  ModelSizes sizes = example.sizes;
+  const auto replace = [](auto& size, int64_t wanted) {
+    if (wanted != 0) size = wanted;
+  };
+  replace(sizes.layers, options.layers);
+  replace(sizes.dim, options.dim);
+  replace(sizes.heads, options.heads);
+  replace(sizes.vocab, options.vocab);
+  replace(sizes.seq, options.seq);
+  replace(sizes.image, options.image);
+  replace(sizes.tables, options.tables);
+  replace(sizes.rows, options.rows);
   sizes.dropout = options.dropout;
-  return build_gpt(sizes);
-}
-
-Model encoder(const ModelOptions& options) {
-  EncoderSizes sizes;
-  override(sizes.layers, options.layers);
-  override(sizes.dim, options.dim);
-  if (options.dim != 0) sizes.hidden = 4 * options.dim;
-  override(sizes.heads, options.heads);
-  override(sizes.vocab, options.vocab);
-  override(sizes.batch, options.batch);
-  override(sizes.seq, options.seq);
-  sizes.dropout = options.dropout;
-  return build_encoder(sizes);
-}
-
-Model tabular(const ModelOptions& options) {
-  TabularSizes sizes;
-  override(sizes.tables, options.tables);
-  override(sizes.rows, options.rows);
-  override(sizes.dim, options.dim);
-  override(sizes.batch, options.batch);
-  return build_tabular(sizes);
-}
-
-Model resnet(const ModelOptions& options) {
-  ResnetSizes sizes;
-  sizes.depth = options.model == "resnet50" ? 50 : 18;
-  override(sizes.image, options.image);
-  override(sizes.batch, options.batch);
-  return build_resnet(sizes);
+  return sizes;
 }
 
 }  // namespace
@@ -84,18 +55,19 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->group("Model sizes");
 }
 
-bool is_model_name(const std::string& name) {
-  return std::find(kModels.begin(), kModels.end(), name) != kModels.end();
-}
-std::string model_names() { return fmt::format("{}", fmt::join(kModels, ", ")); }
+bool is_model_name(const std::string& name) { return std::ranges::count(example_names(), name) > 0; }
+std::string model_names() { return fmt::format("{}", fmt::join(example_names(), ", ")); }
 
 Model build_model(const ModelOptions& options) {
-  if (!is_model_name(options.model))
-    throw UserError("unknown model {}; {}", options.model, suggestion(options.model, kModels));
-  if (options.model.starts_with("gpt")) return gpt(options);
-  if (options.model == "encoder") return encoder(options);
-  if (options.model == "tabular") return tabular(options);
-  return resnet(options);
+  for (const ModelFamily* family : model_families())
+    for (const ModelExample& example : family->examples) {
+      if (example.name != options.model) continue;
+      const ModelSizes sizes = sizes_of(example, options);
+      if (const auto problem = family->check(sizes))
+        throw UserError("{}: --{} {} {}", example.name, problem->key, problem->value, problem->problem);
+      return family->build(sizes, {}, options.batch != 0 ? options.batch : example.batch, true);
+    }
+  throw UserError("unknown model {}; {}", options.model, suggestion(options.model, example_names()));
 }
 
 }  // namespace lockstep

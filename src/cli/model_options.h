@@ -17,7 +17,7 @@ struct ModelOptions {
 
 // Adds --layers, --dim ... to a subcommand.
 void add_model_options(CLI::App& command, ModelOptions& options);
-// The families by name: gpt, gpt-small, encoder, tabular, resnet18, resnet50. Throws UserError for others.
+// One of the families' examples, such as gpt-small or resnet50. Throws UserError for other names.
 Model build_model(const ModelOptions& options);
 bool is_model_name(const std::string& name);
 std::string model_names();

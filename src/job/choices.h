@@ -4,8 +4,6 @@
 
 namespace lockstep {
 
-enum class ModelFamily : uint8_t { kGpt, kEncoder, kTabular, kResnet };
-LOCKSTEP_CHOICE_NAMES(ModelFamily, "gpt", "encoder", "tabular", "resnet")
 
 enum class DataFormat : uint8_t {
   kCsv,

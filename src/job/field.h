@@ -58,6 +58,8 @@ class Field {
   template <typename T>
   Field(std::string_view path, T* (*slot)(JobSpec&), std::string_view doc)
       : path_(path), slot_(wrap(slot)), doc_(doc) {}
+  Field(std::string_view path, ChoiceSlot slot, std::string_view doc)
+      : path_(path), slot_(std::move(slot)), doc_(doc) {}
   Field(std::string_view path, std::string_view doc) : path_(path), doc_(doc) {}
 
   // ---- how the table describes it
@@ -74,7 +76,7 @@ class Field {
   Field in_bytes() && { return bytes_ = true, std::move(*this); }
   // The field is there only for these values of another one (earlier in the table), each with its own
   // default.
-  Field when(std::string_view selector, std::vector<std::pair<std::string_view, std::string_view>> cases) && {
+  Field when(std::string_view selector, std::vector<std::pair<std::string_view, std::string>> cases) && {
     return selector_ = selector, cases_ = std::move(cases), std::move(*this);
   }
   // Other words for some of the choices.
@@ -94,7 +96,7 @@ class Field {
   std::string_view fallback() const { return fallback_; }
   std::string_view absent() const { return absent_; }
   std::string_view selector() const { return selector_; }
-  std::span<const std::pair<std::string_view, std::string_view>> cases() const { return cases_; }
+  std::span<const std::pair<std::string_view, std::string>> cases() const { return cases_; }
   std::span<const std::string_view> choices() const;
   std::span<const std::pair<std::string_view, std::string_view>> other_words() const { return words_; }
   double least() const { return least_; }
@@ -134,7 +136,8 @@ class Field {
   std::string_view path_;
   Slot slot_ = NoSlot{};
   std::string_view doc_, fallback_, absent_, selector_, example_;
-  std::vector<std::pair<std::string_view, std::string_view>> cases_, words_;
+  std::vector<std::pair<std::string_view, std::string>> cases_;
+  std::vector<std::pair<std::string_view, std::string_view>> words_;
   double least_ = -std::numeric_limits<double>::infinity();
   double most_ = std::numeric_limits<double>::infinity();
   bool least_excluded_ = false, most_excluded_ = false;

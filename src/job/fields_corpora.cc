@@ -7,8 +7,8 @@ namespace {
 
 constexpr std::string_view kFormat = "data.train.format";
 
-std::vector<std::pair<std::string_view, std::string_view>> for_images(std::string_view value) {
-  return {{"images", value}, {"tar", value}};
+std::vector<std::pair<std::string_view, std::string>> for_images(std::string_view value) {
+  return {{"images", std::string(value)}, {"tar", std::string(value)}};
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace {
 constexpr std::string_view kTrainFormat = "data.train.format";
 constexpr std::string_view kEvalFormat = "data.eval.format";
 
-using Cases = std::vector<std::pair<std::string_view, std::string_view>>;
+using Cases = std::vector<std::pair<std::string_view, std::string>>;
 
 Cases for_tables(std::string_view value) {
   Cases cases;

@@ -1,87 +1,87 @@
-// The model section. Defaults are those of the families in src/model.
+// The model section: what may be said about sizes. Which families have a key, and their defaults for it, is
+// theirs to say (model/family.h).
+#include <algorithm>
+
 #include "job/fields.h"
+#include "job/value.h"
 
 namespace lockstep {
+namespace {
+
+Field family_field() {
+  const auto set = [](JobSpec& spec, size_t i) { spec.model.family = model_families()[i]; };
+  const auto get = [](const JobSpec& spec) -> std::optional<size_t> {
+    const auto found = std::ranges::find(model_families(), spec.model.family);
+    if (found == model_families().end()) return std::nullopt;
+    return static_cast<size_t>(found - model_families().begin());
+  };
+  return Field("model.family", ChoiceSlot{set, get, family_names()}, "the shape of the network").required();
+}
+
+// The field with its default under each of the families that have it.
+Field of_families(Field field) {
+  std::vector<std::pair<std::string_view, std::string>> cases;
+  for (const ModelFamily* family : model_families()) {
+    const std::string_view key = field.path().substr(std::string_view("model.").size());
+    if (std::ranges::find(family->keys, key) == family->keys.end()) continue;
+    JobSpec spec;
+    static_cast<ModelSizes&>(spec.model) = family->defaults;
+    cases.emplace_back(family->name, value_text(field, spec).value_or(""));
+  }
+  return std::move(field).when("model.family", std::move(cases));
+}
+
+std::vector<Field> size_fields() {
+  return {
+      LOCKSTEP_FIELD(model.layers, "transformer blocks").at_least(1).at_most(1024),
+      LOCKSTEP_FIELD(model.dim, "width of a position, or of a table's rows").at_least(1).at_most(1 << 20),
+      LOCKSTEP_FIELD(model.heads, "attention heads; must divide dim").at_least(1).at_most(1 << 16),
+      LOCKSTEP_FIELD(model.hidden, "width between the two layers of a block's MLP")
+          .at_least(1)
+          .at_most(1 << 22)
+          .or_else("4 x dim"),
+      LOCKSTEP_FIELD(model.vocab, "different tokens; 256 for bytes").at_least(2).at_most(1 << 28),
+      LOCKSTEP_FIELD(model.seq, "tokens in a sample").at_least(1).at_most(1 << 20),
+      LOCKSTEP_FIELD(model.dropout, "probability of dropping an activation").at_least(0).below(1),
+      LOCKSTEP_FIELD(model.classes, "different labels").at_least(2).at_most(1 << 24),
+      LOCKSTEP_FIELD(model.depth, "18 or 50 layers").at_least(18).at_most(50),
+      LOCKSTEP_FIELD(model.width, "channels of the first stage").at_least(1).at_most(1 << 14),
+      LOCKSTEP_FIELD(model.image, "pixels along an image's side").at_least(8).at_most(4096),
+      LOCKSTEP_FIELD(model.tables, "categorical inputs, each with a table of its own")
+          .at_least(1)
+          .at_most(4096)
+          .or_else("one per categorical column of the data"),
+      LOCKSTEP_FIELD(model.rows, "rows of a table; categories are hashed into them")
+          .at_least(1)
+          .at_most(int64_t{1} << 31),
+      LOCKSTEP_FIELD(model.dense, "numeric inputs")
+          .at_least(1)
+          .at_most(1 << 16)
+          .or_else("one per numeric column of the data"),
+      LOCKSTEP_FIELD(model.bottom,
+                     "widths of the layers over the numeric inputs, before a last one of width dim")
+          .at_least(1)
+          .at_most(1 << 16),
+      LOCKSTEP_FIELD(model.top, "widths of the layers over the products, before the last one of width 1")
+          .at_least(1)
+          .at_most(1 << 16),
+  };
+}
+
+}  // namespace
 
 std::vector<Field> model_fields() {
-  constexpr std::string_view kFamily = "model.family";
-  return {
-      LOCKSTEP_FIELD(model.family, "the shape of the network").required(),
+  std::vector<Field> all = {
+      family_field(),
       LOCKSTEP_FIELD(model.hf, "a Hugging Face model folder, instead of a family")
           .or_else("none")
           .example("./folder"),
       LOCKSTEP_FIELD(model.onnx, "an ONNX file, instead of a family")
           .or_else("none")
           .example("prototype.onnx"),
-      LOCKSTEP_FIELD(model.layers, "transformer blocks")
-          .at_least(1)
-          .at_most(1024)
-          .when(kFamily, {{"gpt", "12"}, {"encoder", "12"}}),
-      LOCKSTEP_FIELD(model.dim, "width of a position, or of a table's rows")
-          .at_least(1)
-          .at_most(1 << 20)
-          .when(kFamily, {{"gpt", "768"}, {"encoder", "768"}, {"tabular", "32"}}),
-      LOCKSTEP_FIELD(model.heads, "attention heads; must divide dim")
-          .at_least(1)
-          .at_most(1 << 16)
-          .when(kFamily, {{"gpt", "12"}, {"encoder", "12"}}),
-      LOCKSTEP_FIELD(model.hidden, "width between the two layers of a block's MLP")
-          .at_least(1)
-          .at_most(1 << 22)
-          .or_else("4 x dim")
-          .when(kFamily, {{"encoder", ""}}),
-      LOCKSTEP_FIELD(model.vocab, "different tokens; 256 for bytes")
-          .at_least(2)
-          .at_most(1 << 28)
-          .when(kFamily, {{"gpt", "50304"}, {"encoder", "30522"}}),
-      LOCKSTEP_FIELD(model.seq, "tokens in a sample")
-          .at_least(1)
-          .at_most(1 << 20)
-          .when(kFamily, {{"gpt", "256"}, {"encoder", "128"}}),
-      LOCKSTEP_FIELD(model.dropout, "probability of dropping an activation")
-          .at_least(0)
-          .below(1)
-          .when(kFamily, {{"gpt", "0"}, {"encoder", "0"}}),
-      LOCKSTEP_FIELD(model.classes, "different labels")
-          .at_least(2)
-          .at_most(1 << 24)
-          .when(kFamily, {{"encoder", "2"}, {"resnet", "1000"}}),
-      LOCKSTEP_FIELD(model.depth, "18 or 50 layers")
-          .at_least(18)
-          .at_most(50)
-          .when(kFamily, {{"resnet", "18"}}),
-      LOCKSTEP_FIELD(model.width, "channels of the first stage")
-          .at_least(1)
-          .at_most(1 << 14)
-          .when(kFamily, {{"resnet", "64"}}),
-      LOCKSTEP_FIELD(model.image, "pixels along an image's side")
-          .at_least(8)
-          .at_most(4096)
-          .when(kFamily, {{"resnet", "64"}}),
-      LOCKSTEP_FIELD(model.tables, "categorical inputs, each with a table of its own")
-          .at_least(1)
-          .at_most(4096)
-          .or_else("one per categorical column of the data")
-          .when(kFamily, {{"tabular", ""}}),
-      LOCKSTEP_FIELD(model.rows, "rows of a table; categories are hashed into them")
-          .at_least(1)
-          .at_most(int64_t{1} << 31)
-          .when(kFamily, {{"tabular", "100000"}}),
-      LOCKSTEP_FIELD(model.dense, "numeric inputs")
-          .at_least(1)
-          .at_most(1 << 16)
-          .or_else("one per numeric column of the data")
-          .when(kFamily, {{"tabular", ""}}),
-      LOCKSTEP_FIELD(model.bottom,
-                     "widths of the layers over the numeric inputs, before a last one of width dim")
-          .at_least(1)
-          .at_most(1 << 16)
-          .when(kFamily, {{"tabular", "[512, 256]"}}),
-      LOCKSTEP_FIELD(model.top, "widths of the layers over the products, before the last one of width 1")
-          .at_least(1)
-          .at_most(1 << 16)
-          .when(kFamily, {{"tabular", "[512, 256]"}}),
   };
+  for (Field& field : size_fields()) all.push_back(of_families(std::move(field)));
+  return all;
 }
 
 }  // namespace lockstep

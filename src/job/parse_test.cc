@@ -58,7 +58,7 @@ workerPoolSpecs:
 checkpoint: {every: 500, keep: 2}
 output: runs/fraud
 )");
-  EXPECT_EQ(spec.model.family, ModelFamily::kTabular);
+  EXPECT_EQ(spec.model.family->name, "tabular");
   EXPECT_EQ(spec.data.train.files, std::vector<std::string>{"tx/*.csv"});
   EXPECT_EQ(spec.data.eval.format, DataFormat::kCsv);
   EXPECT_EQ(spec.data.eval.label, "is_fraud");

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "job/not_yet.h"
 #include "job/workers.h"
 
@@ -107,13 +108,10 @@ void resolve_lr(const JobSpec& spec, ResolvedJob& job) {
 }
 
 void check_model(const JobSpec& spec) {
-  const ModelSpec& model = spec.model;
-  const bool attends = model.family == ModelFamily::kGpt || model.family == ModelFamily::kEncoder;
-  if (attends && model.dim % model.heads != 0)
-    throw UserError("{}: model.heads {} does not divide model.dim {}; use {}", spec.where("model.heads"),
-                    model.heads, model.dim, either(nearest_divisors(model.dim, model.heads)));
-  if (model.family == ModelFamily::kResnet && model.depth != 18 && model.depth != 50)
-    throw UserError("{}: model.depth {} is not there; use 18 or 50", spec.where("model.depth"), model.depth);
+  const auto problem = spec.model.family->check(spec.model);
+  if (!problem) return;
+  throw UserError("{}: model.{} {} {}", spec.where(fmt::format("model.{}", problem->key)), problem->key,
+                  problem->value, problem->problem);
 }
 
 bool is_table(DataFormat format) {
@@ -127,18 +125,18 @@ std::string example_files(DataFormat format) {
   return format == DataFormat::kTar ? "\"shards/train-*.tar\"" : "texts/";
 }
 
-bool goes_with(DataFormat format, ModelFamily family) {
-  if (is_table(format)) return family == ModelFamily::kTabular || family == ModelFamily::kEncoder;
-  if (format == DataFormat::kText || format == DataFormat::kTokens) return family == ModelFamily::kGpt;
-  if (format == DataFormat::kImages || format == DataFormat::kTar) return family == ModelFamily::kResnet;
+bool goes_with(DataFormat format, Records records) {
+  if (is_table(format)) return records == Records::kTable || records == Records::kText;
+  if (format == DataFormat::kText || format == DataFormat::kTokens) return records == Records::kTokens;
+  if (format == DataFormat::kImages || format == DataFormat::kTar) return records == Records::kImages;
   return true;
 }
 
 // "csv, jsonl or synthetic"
-std::string formats_for(ModelFamily family) {
+std::string formats_for(Records records) {
   std::vector<std::string_view> names;
   for (size_t i = 0; i < ChoiceNames<DataFormat>::names.size(); ++i)
-    if (goes_with(static_cast<DataFormat>(i), family)) names.push_back(ChoiceNames<DataFormat>::names[i]);
+    if (goes_with(static_cast<DataFormat>(i), records)) names.push_back(ChoiceNames<DataFormat>::names[i]);
   const std::string_view last = names.back();
   names.pop_back();
   return names.empty() ? std::string(last) : fmt::format("{} or {}", fmt::join(names, ", "), last);
@@ -154,10 +152,11 @@ void check_data(const JobSpec& spec) {
   check(spec.data.train, "data.train");
   check(spec.data.eval, "data.eval");
   const DataFormat format = *spec.data.train.format;
-  if (!goes_with(format, spec.model.family))
+  const ModelFamily& family = *spec.model.family;
+  if (!goes_with(format, family.records))
     throw UserError("{}: data.train.format {} does not go with model.family {}; use {}",
-                    spec.where("data.train.format"), name_of(format), name_of(spec.model.family),
-                    formats_for(spec.model.family));
+                    spec.where("data.train.format"), name_of(format), family.name,
+                    formats_for(family.records));
 }
 
 void check_guard(const JobSpec& spec) {
@@ -180,19 +179,6 @@ void check_guard(const JobSpec& spec) {
 }
 
 }  // namespace
-
-std::vector<int64_t> nearest_divisors(int64_t whole, int64_t wanted) {
-  int64_t below = 1, above = whole;
-  for (int64_t d = 1; d * d <= whole; ++d) {
-    if (whole % d != 0) continue;
-    for (const int64_t divisor : {d, whole / d}) {
-      if (divisor <= wanted) below = std::max(below, divisor);
-      if (divisor >= wanted) above = std::min(above, divisor);
-    }
-  }
-  if (wanted > whole) return {whole};
-  return below == above ? std::vector{below} : std::vector{below, above};
-}
 
 int64_t default_leaves(int64_t microbatches, int64_t parameters) {
   const int64_t most = parameters < 300'000'000 ? 16 : parameters < 3'000'000'000 ? 8 : 4;

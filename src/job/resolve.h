@@ -35,9 +35,6 @@ struct ResolvedJob {
 // Throws a UserError for values that cannot hold together or are not there yet.
 ResolvedJob resolve(const JobSpec& spec, const JobFacts& facts = {});
 
-// The divisors of `whole` next to `wanted`, below and above: what to write instead of a number that does not
-// divide.
-std::vector<int64_t> nearest_divisors(int64_t whole, int64_t wanted);
 // The largest power of two that divides M, at most 16 below 300M parameters, 8 below 3B, 4 above.
 int64_t default_leaves(int64_t microbatches, int64_t parameters);
 // Steps of a span: a share of the run is rounded up, so are the steps that take a number of samples.

@@ -1,11 +1,15 @@
 // The schema against the table they come from.
 #include "job/schema.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "job/fields.h"
+#include "job/parse.h"
+#include "job/templates.h"
 #include "job/value.h"
 
 namespace lockstep {
@@ -46,6 +50,22 @@ TEST(Schema, ExamplesAndDefaultsAreAccepted) {
       }
     EXPECT_FALSE(field.doc().empty());
     EXPECT_TRUE(field.selector().empty() || find_field(field.selector()) != nullptr);
+  }
+}
+
+// A family is described in one place; the job file must know all of it.
+TEST(Families, HaveTheirKeysAndATemplate) {
+  for (const ModelFamily* family : model_families()) {
+    SCOPED_TRACE(family->name);
+    for (const std::string_view key : family->keys) {
+      const Field* field = find_field(fmt::format("model.{}", key));
+      ASSERT_NE(field, nullptr) << key;
+      EXPECT_TRUE(
+          std::ranges::any_of(field->cases(), [&](const auto& one) { return one.first == family->name; }));
+    }
+    EXPECT_TRUE(std::ranges::any_of(job_templates(), [&](const JobTemplate& one) {
+      return parse_job(one.text, "template").model.family == family;
+    }));
   }
 }
 

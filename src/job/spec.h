@@ -15,6 +15,7 @@
 
 #include "job/choices.h"
 #include "job/origin.h"
+#include "model/family.h"
 
 namespace lockstep {
 
@@ -28,16 +29,10 @@ struct StepSpan {
 };
 std::string to_string(const StepSpan& span);
 
-struct ModelSpec {
-  ModelFamily family = ModelFamily::kGpt;
-  std::string hf;    // a Hugging Face folder, instead of a family
-  std::string onnx;  // an ONNX file, instead of a family
-  int64_t layers = 0, dim = 0, heads = 0, vocab = 0, seq = 0;
-  std::optional<int64_t> hidden;  // unset: 4 * dim
-  int64_t classes = 0, depth = 0, width = 0, image = 0, rows = 0;
-  std::optional<int64_t> tables, dense;  // unset: as many as the data's columns
-  std::vector<int64_t> bottom, top;
-  double dropout = 0;
+struct ModelSpec : ModelSizes {
+  const ModelFamily* family = nullptr;  // null where a file names the model
+  std::string hf;                       // a Hugging Face folder, instead of a family
+  std::string onnx;                     // an ONNX file, instead of a family
 };
 
 struct ColumnsSpec {

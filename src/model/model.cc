@@ -16,6 +16,14 @@ uint64_t stream_of(const std::string& name) {
 
 }  // namespace
 
+int64_t parameter_count(const Model& model) {
+  int64_t sum = 0;
+  for (const GraphInput& input : model.graph.inputs())
+    if (input.role == Role::kParam || input.role == Role::kFrozen)
+      sum += model.graph.type(input.value).shape.numel();
+  return sum;
+}
+
 void init_param(const ParamInit& init, uint64_t seed, int64_t first, std::span<float> values) {
   const auto begin = static_cast<uint64_t>(first);
   const Philox random(seed, stream_of(init.name));

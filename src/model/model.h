@@ -23,6 +23,8 @@ struct ParamInit {
   double b = 0;  // the standard deviation; the upper end
   // Weights are decayed by the optimizer; norms and biases are not.
   bool decay = false;
+  DType dtype = DType::kF32;  // as it is stored, which its graph input says too
+  bool frozen = false;        // not trained: a @frozen input instead of a @param one
 };
 
 // A number per channel that training averages over steps for the evaluation to use, such as the mean of a
@@ -42,7 +44,7 @@ enum class Task : uint8_t {
 
 struct Model {
   Graph graph;
-  std::vector<ParamInit> params;  // in the order of the graph's @param inputs
+  std::vector<ParamInit> params;  // in the order of the graph's @param and @frozen inputs
   int64_t samples = 0;            // per microbatch
   int64_t tokens = 0;             // per microbatch; 0 where the family has none
   // How to draw synthetic integer inputs: an exclusive upper bound per i32 input name; others are drawn
@@ -53,6 +55,9 @@ struct Model {
   // How far a step moves the averages towards its own statistics.
   double statistics_momentum = 0.1;
 };
+
+// Frozen ones too.
+int64_t parameter_count(const Model& model);
 
 // Fills elements [first, first + values.size()) of a parameter; a function of (seed, name, element) alone.
 void init_param(const ParamInit& init, uint64_t seed, int64_t first, std::span<float> values);

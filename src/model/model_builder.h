@@ -1,16 +1,28 @@
-// ModelBuilder: a Builder that also records how each parameter begins, and the layers that several families
-// share.
+// ModelBuilder: a Builder that also records how each parameter begins, what synthetic inputs look like, and
+// which statistics a model keeps. Layers made of these are in model/layers.h.
 #pragma once
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "model/model.h"
 #include "ops/builder.h"
 
 namespace lockstep {
 
+// How parameters are kept. Whatever the type, ops read them as f32 values: a stored 16-bit parameter is
+// widened where it is read, and taken as it is by the pass that computes in bf16.
+struct ParamStorage {
+  DType dtype = DType::kF32;
+  bool frozen = false;
+};
+
 class ModelBuilder : public Builder {
  public:
   explicit ModelBuilder(Model& model) : Builder(model.graph), model_(model) {}
+
+  // Of the parameters made from here on.
+  void store_parameters(const ParamStorage& storage) { storage_ = storage; }
 
   Value normal(const std::string& name, const Shape& shape, double deviation, bool decay = true);
   Value uniform(const std::string& name, const Shape& shape, double bound, bool decay = true);
@@ -19,22 +31,19 @@ class ModelBuilder : public Builder {
   // An i32 input whose values are drawn from [0, bound).
   Value indices(const std::string& name, const Shape& shape, int64_t bound);
 
-  // x·W + b with W stored [in, out] (GPT-2) or [out, in] (everywhere else).
-  Value linear_in_out(const std::string& name, Value x, int64_t out, double deviation);
-  Value linear(const std::string& name, Value x, int64_t out, double deviation);
-  Value layer_norm(const std::string& name, Value x, double epsilon);
-  // Means and variances are statistics that the training graph writes: call write_statistics when all outputs
-  // are there.
-  Value batch_norm(const std::string& name, Value x, double epsilon, bool training);
+  // An input that the training graph writes and the evaluation graph reads.
+  Value statistic(const std::string& name, const Shape& shape, float start, bool training);
+  // What the training graph writes there; write_statistics adds these updates once all outputs are there.
+  void keep_statistic(Value input, Value value) { statistics_.emplace_back(input, value); }
   void write_statistics();
+
   // The outputs of a family that picks one of many classes: loss and count, to evaluate also the choice.
   void classify(Value logits, Value labels, bool training);
-  Value embedding(Value table, Value ids) { return op("embedding", {table, ids}); }
 
  private:
   Value param_with(const std::string& name, const Shape& shape, ParamInit init);
-  Value statistic(const std::string& name, const Shape& shape, float start, bool training);
   Model& model_;
+  ParamStorage storage_;
   std::vector<std::pair<Value, Value>> statistics_;  // input, value
 };
 

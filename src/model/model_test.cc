@@ -1,8 +1,11 @@
 // A model built to evaluate is the trained one: the same parameters, with an answer and without dropout.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "graph/op_def.h"
 #include "model/encoder.h"
+#include "model/family.h"
 #include "model/gpt.h"
 #include "model/resnet.h"
 #include "model/tabular.h"
@@ -56,6 +59,32 @@ TEST(EvaluationModel, Resnet) {
     expect_same_parameters(training, model);
     EXPECT_EQ(inputs_of(training, Role::kStatistic), inputs_of(model, Role::kState));
     EXPECT_EQ(answer_of(model), "i32[4]");
+  }
+}
+
+// What `lockstep graph` and `lockstep bench step` offer can be built, to train and to evaluate.
+TEST(Families, TheirExamplesAreModels) {
+  for (const ModelFamily* family : model_families()) {
+    for (const ModelExample& example : family->examples) {
+      SCOPED_TRACE(example.name);
+      EXPECT_FALSE(family->check(example.sizes).has_value());
+      const Model training = family->build(example.sizes, {}, 2, true);
+      expect_same_parameters(training, family->build(example.sizes, {}, 2, false));
+      EXPECT_EQ(training.samples, 2);
+      EXPECT_GT(parameter_count(training), 0);
+    }
+  }
+}
+
+TEST(Families, SizesThatDoNotHoldTogetherAreNamed) {
+  for (const ModelFamily* family : model_families()) {
+    if (std::ranges::count(family->keys, "heads") == 0) continue;
+    ModelSizes sizes = family->defaults;
+    sizes.heads = 7;
+    const auto problem = family->check(sizes);
+    ASSERT_TRUE(problem.has_value()) << family->name;
+    EXPECT_EQ(problem->key, "heads");
+    EXPECT_EQ(problem->problem, "does not divide model.dim 768; use 6 or 8");
   }
 }
 

@@ -4,7 +4,8 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "model/model_builder.h"
+#include "model/family.h"
+#include "model/layers.h"
 #include "ops/registry.h"
 
 namespace lockstep {
@@ -75,18 +76,42 @@ class Resnet {
   Value relu(Value x) { return b_.op("relu", {x}); }
 
   ResnetSizes sizes_;
-  ModelBuilder b_;
+  Layers b_;
 };
 
 }  // namespace
 
 Model build_resnet(const ResnetSizes& sizes) {
-  if (sizes.depth != 18 && sizes.depth != 50)
-    throw UserError("resnet: depth is {}; use 18 or 50", sizes.depth);
-  if (sizes.image < 32) throw UserError("resnet: image is {}; use at least 32 pixels", sizes.image);
+  LOCKSTEP_CHECK(sizes.depth == 18 || sizes.depth == 50, "there is no resnet of depth {}", sizes.depth);
   Model model{Graph(all_ops(), "resnet"), {}, sizes.batch, 0, {}, Task::kClassify};
   Resnet(model, sizes).build();
   return model;
+}
+
+ModelFamily resnet_family() {
+  const ModelSizes defaults{.classes = 1000, .depth = 18, .width = 64, .image = 64};
+  ModelSizes deep = defaults;
+  deep.depth = 50;
+  return {.name = "resnet",
+          .records = Records::kImages,
+          .keys = {"classes", "depth", "width", "image"},
+          .defaults = defaults,
+          .examples = {{"resnet18", defaults, 16}, {"resnet50", deep, 16}},
+          .check = [](const ModelSizes& sizes) -> std::optional<SizeProblem> {
+            if (sizes.depth != 18 && sizes.depth != 50)
+              return SizeProblem{"depth", sizes.depth, "is not there; use 18 or 50"};
+            if (sizes.image < 32) return SizeProblem{"image", sizes.image, "is too small; use at least 32"};
+            return std::nullopt;
+          },
+          .build =
+              [](const ModelSizes& sizes, const InputSizes&, int64_t batch, bool training) {
+                return build_resnet({.depth = sizes.depth,
+                                     .width = sizes.width,
+                                     .image = sizes.image,
+                                     .classes = sizes.classes,
+                                     .batch = batch,
+                                     .training = training});
+              }};
 }
 
 }  // namespace lockstep

@@ -3,22 +3,23 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "model/model_builder.h"
+#include "model/family.h"
+#include "model/layers.h"
 #include "ops/registry.h"
 
 namespace lockstep {
 namespace {
 
-double he(Value x, const ModelBuilder& b) { return std::sqrt(2.0 / static_cast<double>(b.shape(x)[-1])); }
+double he(Value x, const Layers& b) { return std::sqrt(2.0 / static_cast<double>(b.shape(x)[-1])); }
 
-Value mlp(ModelBuilder& b, const std::string& name, Value x, const std::vector<int64_t>& widths) {
+Value mlp(Layers& b, const std::string& name, Value x, const std::vector<int64_t>& widths) {
   for (size_t layer = 0; layer < widths.size(); ++layer)
     x = b.op("relu", {b.linear(fmt::format("{}.{}", name, layer), x, widths[layer], he(x, b))});
   return x;
 }
 
 // Products of every pair of the feature vectors [B, F, dim].
-Value pairwise(ModelBuilder& b, Value features) {
+Value pairwise(Layers& b, Value features) {
   return b.op("lower_triangle", {b.matmul(features, features, false, true)});
 }
 
@@ -26,7 +27,7 @@ Value pairwise(ModelBuilder& b, Value features) {
 
 Model build_tabular(const TabularSizes& sizes) {
   Model model{Graph(all_ops(), "tabular"), {}, sizes.batch, 0, {}, Task::kBinary};
-  ModelBuilder b(model);
+  Layers b(model);
   const Value dense = b.input("dense", {DType::kF32, {sizes.batch, sizes.dense}});
   std::vector<int64_t> bottom = sizes.bottom;
   bottom.push_back(sizes.dim);
@@ -52,6 +53,31 @@ Model build_tabular(const TabularSizes& sizes) {
   b.graph().add_output(loss[1]);
   if (!sizes.training) b.graph().add_output(logits);
   return model;
+}
+
+ModelFamily tabular_family() {
+  const ModelSizes defaults{.dim = 32, .rows = 100000, .bottom = {512, 256}, .top = {512, 256}};
+  ModelSizes example = defaults;
+  example.tables = 26;
+  example.dense = 13;
+  return {.name = "tabular",
+          .records = Records::kTable,
+          .keys = {"dim", "tables", "rows", "dense", "bottom", "top"},
+          .defaults = defaults,
+          .examples = {{"tabular", example, 2048}},
+          .check = [](const ModelSizes&) -> std::optional<SizeProblem> { return std::nullopt; },
+          .build =
+              [](const ModelSizes& sizes, const InputSizes& inputs, int64_t batch, bool training) {
+                return build_tabular({.tables = sizes.tables.value_or(inputs.tables),
+                                      .rows = sizes.rows,
+                                      .dim = sizes.dim,
+                                      .dense = sizes.dense.value_or(inputs.dense),
+                                      .bottom = sizes.bottom,
+                                      .top = sizes.top,
+                                      .batch = batch,
+                                      .training = training,
+                                      .weighted = training && inputs.weighted});
+              }};
 }
 
 }  // namespace lockstep

@@ -37,7 +37,7 @@ std::vector<std::string> announcement(const JobParts& parts, const Group* group,
     lines.push_back(fmt::format("{:<10} {}", name, text));
   };
   line("job", fmt::format("{} ({})", spec.name, spec.file));
-  line("model", fmt::format("{}, {} parameters, {}", name_of(spec.model.family), parameter_count(parts.model),
+  line("model", fmt::format("{}, {} parameters, {}", spec.model.family->name, parameter_count(parts.model),
                             name_of(spec.train.precision)));
   line("data", data_line(parts.data));
   line("step", fmt::format("{} samples = {} microbatches of {}, summed in {} leaves", spec.train.global_batch,

@@ -20,13 +20,13 @@ Format format_of(const JobSpec& spec) {
   if (format == DataFormat::kTokens) return Format::kTokens;
   if (format == DataFormat::kImages) return Format::kImages;
   if (format == DataFormat::kTar) return Format::kTar;
-  switch (spec.model.family) {
-    case ModelFamily::kGpt: return Format::kPatternTokens;
-    case ModelFamily::kEncoder: return Format::kPatternText;
-    case ModelFamily::kTabular: return Format::kFraud;
-    case ModelFamily::kResnet: return Format::kPatternImages;
+  switch (spec.model.family->records) {
+    case Records::kTokens: return Format::kPatternTokens;
+    case Records::kText: return Format::kPatternText;
+    case Records::kTable: return Format::kFraud;
+    case Records::kImages: return Format::kPatternImages;
   }
-  throw InternalError("no such model family");
+  throw InternalError("no such records");
 }
 
 Shuffle shuffle_of(DataShuffle shuffle) {
@@ -113,13 +113,17 @@ std::optional<TableSubsample> subsample_of(const JobSpec& spec) {
   return TableSubsample{from.where, from.keep, from.reweight, from.by, static_cast<uint64_t>(spec.data.seed)};
 }
 
-// The encoder takes one column of text, tabular models take all the others.
+// A family for text takes one column of it, those for tables take all the others.
 void check_text(const JobSpec& spec) {
   const SourceSpec& train = spec.data.train;
-  if (spec.model.family != ModelFamily::kEncoder) {
+  const ModelFamily& family = *spec.model.family;
+  const auto families_for = [](Records records) {
+    return fmt::format("{}", fmt::join(family_names(records), " or "));
+  };
+  if (family.records != Records::kText) {
     if (!train.text.empty())
-      throw UserError("{}: data.train.text is for model.family encoder; remove it",
-                      spec.where("data.train.text"));
+      throw UserError("{}: data.train.text is for model.family {}; remove it", spec.where("data.train.text"),
+                      families_for(Records::kText));
     return;
   }
   if (train.text.empty())
@@ -127,13 +131,11 @@ void check_text(const JobSpec& spec) {
                     spec.where("data.train.format"));
   const ColumnsSpec& columns = train.columns;
   if (!columns.numeric.empty() || !columns.categorical.empty() || !columns.log1p.empty() || columns.fill)
-    throw UserError(
-        "{}: data.train.columns is for model.family tabular; the encoder takes data.train.text alone",
-        spec.where("data.train.text"));
+    throw UserError("{}: data.train.columns is for model.family {}; the {} takes data.train.text alone",
+                    spec.where("data.train.text"), families_for(Records::kTable), family.name);
   if (!spec.data.subsample.where.empty() && spec.data.subsample.reweight)
-    throw UserError(
-        "{}: the encoder's loss takes no weights of records; write data.subsample.reweight: false",
-        spec.where("data.subsample.where"));
+    throw UserError("{}: the {}'s loss takes no weights of records; write data.subsample.reweight: false",
+                    spec.where("data.subsample.where"), family.name);
 }
 
 std::array<double, 3> three_of(const JobSpec& spec, std::string_view key, const std::vector<double>& values) {
@@ -237,7 +239,7 @@ Data open_job_data(const JobSpec& spec, const HostShare& host, bool evaluates, c
   options.eval = {spec.data.eval.files, spec.data.eval.samples};
   options.hold_out = spec.data.hold_out;
   options.seed = static_cast<uint64_t>(spec.data.seed);
-  if (spec.model.family == ModelFamily::kTabular) options.encoding = csv_options(spec);
+  if (spec.model.family->records == Records::kTable) options.encoding = csv_options(spec);
   if (options.format == DataOptions::Format::kTable) {
     check_text(spec);
     options.encoding.label = spec.data.train.label;
