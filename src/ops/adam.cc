@@ -26,6 +26,15 @@ void reference(const ReferenceContext& c) {
   }
 }
 
+std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const auto [p, scaled, lr, t, decay] = DecomposedStep(b, node, inputs);
+  const Value g = b.add(scaled, b.mul(p, decay));
+  const Value m = moved(b, node.attributes.number("beta1"), inputs[2], g);
+  const Value v = moved(b, node.attributes.number("beta2"), inputs[3], b.mul(g, g));
+  return {b.sub(p, b.mul(adam_direction(b, node.attributes, m, v, t), lr)), m, v};
+}
+
 }  // namespace
 
 OpDef adam_op() {
@@ -38,6 +47,7 @@ OpDef adam_op() {
   def.min_inputs = def.max_inputs = 7;
   def.infer = [](const InferContext& c) { return infer_optimizer(c, 2); };
   def.reference = reference;
+  def.decompose = decompose;
   def.sharding = shard_optimizer;
   def.cost = [](const Graph& graph, const Node& node) {
     return Cost{12.0 * static_cast<double>(graph.type(node.inputs[0]).shape.numel()),

@@ -27,6 +27,15 @@ void reference(const ReferenceContext& c) {
   }
 }
 
+std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const auto [p, g, lr, t, decay] = DecomposedStep(b, node, inputs);
+  const Value m = moved(b, node.attributes.number("beta1"), inputs[2], g);
+  const Value v = moved(b, node.attributes.number("beta2"), inputs[3], b.mul(g, g));
+  const Value kept = b.mul(p, b.shift(b.neg(b.mul(decay, lr)), 1.0));
+  return {b.sub(kept, b.mul(adam_direction(b, node.attributes, m, v, t), lr)), m, v};
+}
+
 }  // namespace
 
 OpDef adamw_op() {
@@ -39,6 +48,7 @@ OpDef adamw_op() {
   def.min_inputs = def.max_inputs = 7;
   def.infer = [](const InferContext& c) { return infer_optimizer(c, 2); };
   def.reference = reference;
+  def.decompose = decompose;
   def.sharding = shard_optimizer;
   def.cost = [](const Graph& graph, const Node& node) {
     return Cost{12.0 * static_cast<double>(graph.type(node.inputs[0]).shape.numel()),

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "ops/attention_rule.h"
+#include "ops/builder.h"
 
 namespace lockstep {
 namespace {
@@ -146,6 +147,101 @@ void reference_grad(const ReferenceContext& c) {
   });
 }
 
+// The whole matrix of scores, as the formulas above have it. A pair that is not seen scores kUnseen, which
+// no exponential survives, and its weight is multiplied by 0, for a query that sees nobody at all.
+constexpr double kUnseen = -1e30;
+
+class Scores {
+ public:
+  Scores(Builder& b, const AttentionRule& rule, std::span<const Value> masks) : b_(b), rule_(rule) {
+    const auto position = [&](int64_t axis) {
+      const std::vector<int64_t> pairs{1, 1, rule.queries, rule.keys};
+      return b.op("iota", {}, {{"shape", pairs}, {"axis", axis}, {"dtype", DType::kF32}});
+    };
+    seen_ = b.constant(1, {DType::kF32, {1, 1, rule.queries, rule.keys}});
+    if (rule.causal || rule.window > 0) {
+      const Value distance =
+          b.shift(b.sub(position(2), position(3)), static_cast<double>(rule.keys - rule.queries));
+      const auto bound = [&](int64_t value) {
+        return b.constant(static_cast<double>(value), {DType::kF32, {}});
+      };
+      seen_ = b.indicator("ge", distance, bound(0));
+      if (rule.window > 0) seen_ = b.mul(seen_, b.indicator("lt", distance, bound(rule.window)));
+    }
+    size_t next = 0;
+    if (rule.keys_visible >= 0) {
+      const Value visible = b.cast(masks[next++], DType::kF32);
+      const Value keys = b.indicator("ne", visible, b.constant(0, {DType::kF32, {}}));
+      seen_ = b.mul(seen_, b.reshape(keys, {rule.batch, 1, 1, rule.keys}));
+    }
+    if (rule.documents >= 0)
+      seen_ = b.mul(seen_, b.indicator("eq", b.reshape(masks[next], {rule.batch, 1, rule.queries, 1}),
+                                       b.reshape(masks[next], {rule.batch, 1, 1, rule.keys})));
+  }
+
+  // [B,T,H,D] as f32 [B,H,T,D]; of keys, each head as often as there are queries of its group.
+  Value queries(Value q) const { return b_.transpose(b_.cast(q, DType::kF32), {0, 2, 1, 3}); }
+  Value keys(Value k) const {
+    const int64_t group = rule_.heads / rule_.kv_heads;
+    const Value heads = b_.reshape(queries(k), {rule_.batch, rule_.kv_heads, 1, rule_.keys, rule_.head_dim});
+    const Shape repeated{rule_.batch, rule_.kv_heads, group, rule_.keys, rule_.head_dim};
+    return b_.reshape(b_.broadcast(heads, repeated), {rule_.batch, rule_.heads, rule_.keys, rule_.head_dim});
+  }
+  // And back, summed over the group.
+  Value from_queries(Value x, DType dtype) const { return b_.cast(b_.transpose(x, {0, 2, 1, 3}), dtype); }
+  Value from_keys(Value x, DType dtype) const {
+    const int64_t group = rule_.heads / rule_.kv_heads;
+    const Shape grouped{rule_.batch, rule_.kv_heads, group, rule_.keys, rule_.head_dim};
+    return from_queries(b_.sum(b_.reshape(x, grouped), {2}), dtype);
+  }
+
+  // scale q·k of all pairs [B,H,T,S].
+  Value scores(Value q, Value k) const {
+    const Value all = b_.scale(b_.matmul(q, k, false, true), rule_.scale);
+    return b_.add(b_.mul(all, seen_), b_.scale(b_.shift(seen_, -1.0), -kUnseen));
+  }
+  Value seen(Value weights) const { return b_.mul(weights, seen_); }
+
+ private:
+  Builder& b_;
+  AttentionRule rule_;
+  Value seen_;
+};
+
+std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const AttentionRule rule =
+      attention_rule(b.shape(inputs[0]), b.shape(inputs[1]), node.attributes, kForwardMasks);
+  const Scores all(b, rule, inputs.subspan(kForwardMasks));
+  const Value scores = all.scores(all.queries(inputs[0]), all.keys(inputs[1]));
+  const Value highest = b.max(scores, {3}, true);
+  const Value powers = all.seen(b.exp(b.sub(scores, highest)));
+  const Value total = b.sum(powers, {3}, true);
+  const Value nobody = b.indicator("eq", total, b.constant(0, {DType::kF32, {}}));
+  const Value weights = b.div(powers, b.add(total, nobody));
+  const Value out = b.matmul(weights, all.keys(inputs[2]));
+  const Value logsumexp = b.add(highest, b.log(total));
+  return {all.from_queries(out, b.type(inputs[0]).dtype),
+          b.reshape(logsumexp, {rule.batch, rule.heads, rule.queries})};
+}
+
+std::vector<Value> decompose_grad(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const AttentionRule rule =
+      attention_rule(b.shape(inputs[1]), b.shape(inputs[2]), node.attributes, kGradMasks);
+  const Scores all(b, rule, inputs.subspan(kGradMasks));
+  const Value dout = all.queries(inputs[0]), q = all.queries(inputs[1]), k = all.keys(inputs[2]);
+  const Value delta = b.sum(b.mul(dout, all.queries(inputs[4])), {3}, true);
+  const Value logsumexp = b.reshape(inputs[5], {rule.batch, rule.heads, rule.queries, 1});
+  const Value finite = b.op("maximum", {logsumexp, b.constant_like(kUnseen, logsumexp)});
+  const Value weights = all.seen(b.exp(b.sub(all.scores(q, k), finite)));
+  const Value dweights = b.matmul(dout, all.keys(inputs[3]), false, true);
+  const Value dscores = b.scale(b.mul(weights, b.sub(dweights, delta)), rule.scale);
+  const DType dtype = b.type(inputs[1]).dtype;
+  return {all.from_queries(b.matmul(dscores, k), dtype), all.from_keys(b.matmul(dscores, q, true), dtype),
+          all.from_keys(b.matmul(weights, dout, true), dtype)};
+}
+
 // By sequences, or by heads with their key heads. One key head for all may instead be copied to everybody;
 // its gradient then comes in parts.
 struct Splits {
@@ -191,6 +287,7 @@ OpDef attention_op() {
   def.infer = infer;
   def.gradient = gradient;
   def.reference = reference;
+  def.decompose = decompose;
   def.sharding = sharding;
   def.cost = [](const Graph& graph, const Node& node) {
     const AttentionRule rule = forward_rule(graph, node);
@@ -206,6 +303,7 @@ OpDef attention_grad_op() {
   def.max_inputs = kGradMasks + 2;
   def.infer = infer_grad;
   def.reference = reference_grad;
+  def.decompose = decompose_grad;
   def.sharding = sharding_grad;
   def.cost = [](const Graph& graph, const Node& node) {
     const AttentionRule rule = grad_rule(graph, node);

@@ -7,7 +7,7 @@
 // statistics normalise. The gradient flows through y alone.
 #include <cmath>
 
-#include "graph/op_def.h"
+#include "ops/builder.h"
 
 namespace lockstep {
 namespace {
@@ -113,6 +113,50 @@ void reference_grad(const ReferenceContext& c) {
   }
 }
 
+std::vector<int64_t> row_axes(const Shape& shape) {
+  std::vector<int64_t> axes;
+  for (int axis = 0; axis + 1 < shape.rank(); ++axis) axes.push_back(axis);
+  return axes;
+}
+
+std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const Value x = b.cast(inputs[0], DType::kF32);
+  const auto rows = static_cast<double>(rows_of(b.shape(x)));
+  const bool training = node.attributes.flag("training");
+  const std::vector<int64_t> axes = row_axes(b.shape(x));
+  const Value mean = training ? b.mean(x, axes) : inputs[3];
+  const Value centered = b.sub(x, mean);
+  const Value variance = training ? b.mean(b.mul(centered, centered), axes) : inputs[4];
+  const Value rstd = b.rsqrt(b.shift(variance, node.attributes.number("epsilon")));
+  Value y = b.mul(b.mul(centered, rstd), b.cast(inputs[1], DType::kF32));
+  y = b.cast(b.add(y, b.cast(inputs[2], DType::kF32)), b.type(inputs[0]).dtype);
+  if (node.attributes.flag("relu")) y = b.op("relu", {y});
+  if (training) return {y, mean, rstd, b.scale(variance, rows / (rows - 1))};
+  return {y, mean, rstd};
+}
+
+std::vector<Value> decompose_grad(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const Value weight = b.cast(inputs[2], DType::kF32), rstd = inputs[4];
+  const Value h = b.mul(b.sub(b.cast(inputs[1], DType::kF32), inputs[3]), rstd);
+  Value dy = b.cast(inputs[0], DType::kF32);
+  if (node.attributes.flag("relu")) {
+    const Value y = b.add(b.mul(h, weight), b.cast(inputs[5], DType::kF32));
+    dy = b.mul(dy, b.indicator("gt", y, b.constant(0, {DType::kF32, {}})));
+  }
+  const std::vector<int64_t> axes = row_axes(b.shape(h));
+  const Value dweight = b.sum(b.mul(dy, h), axes), dbias = b.sum(dy, axes);
+  Value inner = dy;
+  if (node.attributes.flag("training")) {
+    const double share = 1.0 / static_cast<double>(rows_of(b.shape(h)));
+    inner = b.sub(dy, b.scale(b.add(b.mul(h, dweight), dbias), share));
+  }
+  const DType stored = b.type(inputs[2]).dtype;
+  return {b.cast(b.mul(inner, b.mul(weight, rstd)), b.type(inputs[1]).dtype), b.cast(dweight, stored),
+          b.cast(dbias, stored)};
+}
+
 // Channels can be split. Rows cannot in training: the statistics are those of the whole batch.
 std::vector<ShardingSignature> sharding(const Graph& graph, const Node& node) {
   const auto signature = [&](Placement images, Placement channels) {
@@ -145,6 +189,7 @@ OpDef batch_norm_op() {
   def.infer = infer;
   def.gradient = gradient;
   def.reference = reference;
+  def.decompose = decompose;
   def.sharding = sharding;
   def.cost = cost;
   def.inplace = {{0, 0}};
@@ -162,6 +207,7 @@ OpDef batch_norm_grad_op() {
   def.traits = {.reduction = true};
   def.infer = infer_grad;
   def.reference = reference_grad;
+  def.decompose = decompose_grad;
   def.sharding = sharding;
   def.cost = cost;
   def.inplace = {{0, 0}, {1, 0}};

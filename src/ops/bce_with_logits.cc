@@ -50,6 +50,26 @@ void reference(const ReferenceContext& c) {
   c.out(1)[0] = static_cast<double>(c.in(0).numel());
 }
 
+// log(1 + e^-|x|) for log1p: it loses what is below half a unit of 1, which max(x, 0) hides or the sum
+// forgets.
+std::vector<Value> decompose(Graph& graph, const Node&, std::span<const Value> inputs) {
+  Builder b(graph);
+  const Value x = b.cast(inputs[0], DType::kF32), labels = b.cast(inputs[1], DType::kF32);
+  const Value tail = b.log(b.shift(b.exp(b.neg(b.op("abs", {x}))), 1.0));
+  Value term = b.add(b.sub(b.op("relu", {x}), b.mul(x, labels)), tail);
+  if (inputs.size() == 3) term = b.mul(term, inputs[2]);
+  const int64_t count = b.shape(x).numel();
+  return {b.sum(b.reshape(term, {count}), {0}), b.constant(static_cast<double>(count), {DType::kI64, {}})};
+}
+
+std::vector<Value> decompose_grad(Graph& graph, const Node&, std::span<const Value> inputs) {
+  Builder b(graph);
+  const Value x = b.cast(inputs[1], DType::kF32), labels = b.cast(inputs[2], DType::kF32);
+  Value slope = b.mul(b.sub(b.op("sigmoid", {x}), labels), inputs[0]);
+  if (inputs.size() == 4) slope = b.mul(slope, inputs[3]);
+  return {b.cast(slope, b.type(inputs[1]).dtype)};
+}
+
 // All axes can be split: the loss is a sum of independent terms.
 template <int kLogits>
 std::vector<ShardingSignature> sharding(const Graph& graph, const Node& node) {
@@ -89,6 +109,7 @@ OpDef bce_with_logits_op() {
   };
   def.gradient = gradient;
   def.reference = reference;
+  def.decompose = decompose;
   def.sharding = sharding<0>;
   def.cost = cost<0>;
   return def;
@@ -109,6 +130,7 @@ OpDef bce_with_logits_grad_op() {
       c.out()[i] = c.in(0)[0] * (1.0 / (1.0 + std::exp(-c.in(1)[i])) - c.in(2)[i]) *
                    (c.inputs.size() == 4 ? c.in(3)[i] : 1.0);
   };
+  def.decompose = decompose_grad;
   def.sharding = sharding<1>;
   def.cost = cost<1>;
   def.inplace = {{1, 0}};

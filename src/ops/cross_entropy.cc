@@ -91,6 +91,48 @@ void reference_grad(const ReferenceContext& c) {
   }
 }
 
+// What both decompositions read: the logits in f32, which rows count, and which class each is labelled with.
+// A label that is no class counts as a row whose target has no logit; nothing looks for it.
+struct Rows {
+  Value x;        // f32 [N, V]
+  Value counted;  // f32 [N]: 0 where ignored
+  Value target;   // f32 [N, V]: 1 at the label
+};
+
+Rows rows_of(Builder& b, const Attributes& attributes, Value logits, Value labels) {
+  const Shape shape = b.shape(logits);
+  const Value ignored = b.constant_like(static_cast<double>(attributes.integer("ignore")), labels);
+  const Value classes =
+      b.op("iota", {}, {{"shape", std::vector<int64_t>{1, shape[1]}}, {"axis", int64_t{1}}});
+  return {b.cast(logits, DType::kF32), b.indicator("ne", labels, ignored),
+          b.indicator("eq", b.reshape(labels, {shape[0], 1}), classes)};
+}
+
+std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const auto [x, counted, target] = rows_of(b, node.attributes, inputs[0], inputs[1]);
+  const int64_t rows = b.shape(x)[0];
+  const double smoothing = node.attributes.number("smoothing");
+  const Value highest = b.max(x, {1}, true);
+  const Value total = b.sum(b.exp(b.sub(x, highest)), {1});
+  const Value lse = b.add(b.reshape(highest, {rows}), b.log(total));
+  Value term = b.sub(lse, b.scale(b.sum(b.mul(x, target), {1}), 1 - smoothing));
+  if (smoothing != 0) term = b.sub(term, b.scale(b.mean(x, {1}), smoothing));
+  return {b.sum(b.mul(term, counted), {0}), b.cast(b.sum(counted, {0}), DType::kI64), b.mul(lse, counted)};
+}
+
+std::vector<Value> decompose_grad(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const auto [x, counted, target] = rows_of(b, node.attributes, inputs[1], inputs[2]);
+  const Shape column{b.shape(x)[0], 1};
+  const double smoothing = node.attributes.number("smoothing");
+  const Value probability = b.exp(b.sub(x, b.reshape(inputs[3], column)));
+  const double spread = smoothing / static_cast<double>(b.shape(x)[1]);
+  const Value slope = b.sub(probability, b.shift(b.scale(target, 1 - smoothing), spread));
+  const Value factor = b.mul(b.reshape(counted, column), inputs[0]);
+  return {b.cast(b.mul(slope, factor), b.type(inputs[1]).dtype)};
+}
+
 // An exponential counts as ten operations.
 template <int kLogits>
 Cost cost(const Graph& graph, const Node& node) {
@@ -109,6 +151,7 @@ OpDef cross_entropy_op() {
   def.infer = infer;
   def.gradient = gradient;
   def.reference = reference;
+  def.decompose = decompose;
   def.sharding = [](const Graph&, const Node&) { return shard_rows(1, "rr", "ppr"); };
   def.cost = cost<0>;
   return def;
@@ -122,6 +165,7 @@ OpDef cross_entropy_grad_op() {
   def.min_inputs = def.max_inputs = 4;
   def.infer = infer_grad;
   def.reference = reference_grad;
+  def.decompose = decompose_grad;
   def.sharding = [](const Graph&, const Node&) { return shard_rows(1, "wrrr", "r"); };
   def.cost = cost<1>;
   def.inplace = {{1, 0}};

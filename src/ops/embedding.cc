@@ -4,6 +4,7 @@
 // embedding_grad(dy, ids[, into]) {rows}: the table's gradient [rows, C]: each row is the sum of its
 // positions' dy in index order, zero where no id points; with `into` that sum is added to it, in place, and
 // other rows are not touched.
+#include "ops/builder.h"
 #include "ops/row_ids.h"
 
 namespace lockstep {
@@ -30,6 +31,18 @@ void reference(const ReferenceContext& c) {
     const int64_t id = checked_id("embedding", c.in(1), i, rows);
     for (int64_t j = 0; j < width; ++j) c.out()[i * width + j] = c.in(0)[id * width + j];
   }
+}
+
+std::vector<Value> decompose(Graph& graph, const Node&, std::span<const Value> inputs) {
+  return {graph.emit("gather", {inputs[0], inputs[1]}, {{"axis", int64_t{0}}})};
+}
+
+std::vector<Value> decompose_grad(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const Type table{b.type(inputs[0]).dtype, {node.attributes.integer("rows"), b.shape(inputs[0])[-1]}};
+  const Value sums =
+      b.op("scatter_add", {b.constant(0, table), inputs[1], inputs[0]}, {{"axis", int64_t{0}}});
+  return {inputs.size() == 3 ? b.add(inputs[2], sums) : sums};
 }
 
 // By ids, or by columns of the table.
@@ -87,6 +100,7 @@ OpDef embedding_op() {
   def.infer = infer;
   def.gradient = gradient;
   def.reference = reference;
+  def.decompose = decompose;
   def.sharding = sharding;
   def.cost = [](const Graph& graph, const Node& node) {
     const auto moved = 2 * graph.type(node.outputs[0]).bytes() + graph.type(node.inputs[1]).bytes();
@@ -103,6 +117,7 @@ OpDef embedding_grad_op() {
   def.traits = {.reduction = true};
   def.infer = infer_grad;
   def.reference = reference_grad;
+  def.decompose = decompose_grad;
   def.sharding = sharding_grad;
   def.cost = [](const Graph& graph, const Node& node) {
     const Type& dy = graph.type(node.inputs[0]);

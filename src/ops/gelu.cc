@@ -39,6 +39,32 @@ std::vector<AttributeDef> attributes() {
   return {{"approximate", std::string("none"), "\"none\" (through erf) or \"tanh\""}};
 }
 
+// t = tanh(kTanhScale (x + kCubic x^3)), or erf(x / sqrt 2): the distribution function is (1 + t) / 2.
+Value tanh_or_erf(Builder& b, Value x, bool approximate) {
+  if (!approximate) return b.op("erf", {b.scale(x, 1 / std::numbers::sqrt2)});
+  return b.tanh(b.scale(b.mul(x, b.shift(b.scale(b.mul(x, x), kCubic), 1.0)), kTanhScale));
+}
+
+std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const Value t = tanh_or_erf(b, inputs[0], is_tanh(node.attributes));
+  return {b.mul(inputs[0], b.scale(b.shift(t, 1.0), 0.5))};
+}
+
+std::vector<Value> decompose_grad(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const Value x = inputs[0], square = b.mul(x, x);
+  const bool approximate = is_tanh(node.attributes);
+  const Value t = tanh_or_erf(b, x, approximate);
+  Value density;  // the slope of (1 + t) / 2
+  if (approximate)
+    density = b.mul(b.shift(b.neg(b.mul(t, t)), 1.0),
+                    b.scale(b.shift(b.scale(square, 3.0 * kCubic), 1.0), 0.5 * kTanhScale));
+  else
+    density = b.scale(b.exp(b.scale(square, -0.5)), std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+  return {b.mul(inputs[1], b.add(b.scale(b.shift(t, 1.0), 0.5), b.mul(x, density)))};
+}
+
 }  // namespace
 
 OpDef gelu_op() {
@@ -53,6 +79,7 @@ OpDef gelu_op() {
           },
       .attributes = attributes(),
       .infer = infer,
+      .decompose = decompose,
   });
 }
 
@@ -65,6 +92,7 @@ OpDef gelu_grad_op() {
       .gradient = nullptr,
       .attributes = attributes(),
       .infer = infer,
+      .decompose = decompose_grad,
   });
 }
 

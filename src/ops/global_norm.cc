@@ -2,7 +2,7 @@
 // NaN when any element is.
 #include <cmath>
 
-#include "graph/op_def.h"
+#include "ops/builder.h"
 
 namespace lockstep {
 
@@ -20,6 +20,16 @@ OpDef global_norm_op() {
     for (const RefTensor* input : c.inputs)
       for (const double x : input->data) squares += x * x;
     c.out()[0] = std::sqrt(squares);
+  };
+  def.decompose = [](Graph& graph, const Node&, std::span<const Value> inputs) {
+    Builder b(graph);
+    Value squares;
+    for (const Value input : inputs) {
+      const Value flat = b.reshape(input, {b.shape(input).numel()});
+      const Value sum = b.sum(b.mul(flat, flat), {0});
+      squares = squares.valid() ? b.add(squares, sum) : sum;
+    }
+    return std::vector<Value>{b.sqrt(squares)};
   };
   def.sharding = [](const Graph&, const Node& node) {
     return std::vector<ShardingSignature>{

@@ -4,7 +4,7 @@
 // all pixels. mean and rstd are f32[N, groups]. The gradient flows through y alone.
 #include <cmath>
 
-#include "graph/op_def.h"
+#include "ops/builder.h"
 #include "ops/shard_rows.h"
 
 namespace lockstep {
@@ -96,6 +96,55 @@ void reference_grad(const ReferenceContext& c) {
     }
 }
 
+// x as [N, pixels, groups, channels of a group]; statistics and parameters so that they broadcast to it.
+struct Grouped {
+  Builder& b;
+  Shape shape;  // of x
+  int64_t groups;
+
+  Value x(Value value) const {
+    const int64_t pixels = shape.product(1, shape.rank() - 1);
+    return b.reshape(b.cast(value, DType::kF32), {shape[0], pixels, groups, shape[-1] / groups});
+  }
+  Value statistic(Value value) const { return b.reshape(value, {shape[0], 1, groups, 1}); }
+  Value parameter(Value value) const {
+    return b.reshape(b.cast(value, DType::kF32), {groups, shape[-1] / groups});
+  }
+};
+
+std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const Type type = b.type(inputs[0]);
+  const Grouped grouped{b, type.shape, node.attributes.integer("groups")};
+  const Value x = grouped.x(inputs[0]);
+  const Value mean = b.mean(x, {1, 3}, true);
+  const Value centered = b.sub(x, mean);
+  const Value variance = b.mean(b.mul(centered, centered), {1, 3}, true);
+  const Value rstd = b.rsqrt(b.shift(variance, node.attributes.number("epsilon")));
+  const Value y =
+      b.add(b.mul(b.mul(centered, rstd), grouped.parameter(inputs[1])), grouped.parameter(inputs[2]));
+  const Shape statistic{type.shape[0], grouped.groups};
+  return {b.cast(b.reshape(y, type.shape), type.dtype), b.reshape(mean, statistic),
+          b.reshape(rstd, statistic)};
+}
+
+std::vector<Value> decompose_grad(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const Type type = b.type(inputs[1]);
+  const Grouped grouped{b, type.shape, node.attributes.integer("groups")};
+  const Value dy = grouped.x(inputs[0]);
+  const Value rstd = grouped.statistic(inputs[4]);
+  const Value h = b.mul(b.sub(grouped.x(inputs[1]), grouped.statistic(inputs[3])), rstd);
+  const Value g = b.mul(dy, grouped.parameter(inputs[2]));
+  const Value inner = b.sub(b.sub(g, b.mean(g, {1, 3}, true)), b.mul(h, b.mean(b.mul(g, h), {1, 3}, true)));
+  const Type parameter = b.type(inputs[2]);
+  const auto per_channel = [&](Value value) {
+    return b.cast(b.reshape(b.sum(value, {0, 1}), parameter.shape), parameter.dtype);
+  };
+  return {b.cast(b.reshape(b.mul(inner, rstd), type.shape), type.dtype), per_channel(b.mul(dy, h)),
+          per_channel(dy)};
+}
+
 Cost cost(const Graph& graph, const Node& node) {
   return {10.0 * static_cast<double>(graph.type(node.inputs[0]).shape.numel()), touched_bytes(graph, node)};
 }
@@ -122,6 +171,7 @@ OpDef group_norm_op() {
     return c.graph.emit_all("group_norm_grad", operands, {{"groups", c.attributes().integer("groups")}});
   };
   def.reference = reference;
+  def.decompose = decompose;
   def.sharding = [](const Graph&, const Node&) { return shard_rows(1, "rww", "rrr"); };
   def.cost = cost;
   def.inplace = {{0, 0}};
@@ -136,6 +186,7 @@ OpDef group_norm_grad_op() {
   def.traits = {.reduction = true};
   def.infer = infer_grad;
   def.reference = reference_grad;
+  def.decompose = decompose_grad;
   def.sharding = [](const Graph&, const Node&) { return shard_rows(1, "rrwrr", "rpp"); };
   def.cost = cost;
   def.inplace = {{0, 0}, {1, 0}};

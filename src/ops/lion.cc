@@ -19,6 +19,15 @@ void reference(const ReferenceContext& c) {
   }
 }
 
+std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const DecomposedStep step(b, node, inputs);
+  const Value direction = moved(b, node.attributes.number("beta1"), inputs[2], step.gradient);
+  const Value kept = b.mul(step.p, b.shift(b.neg(b.mul(step.decay, step.lr)), 1.0));
+  return {b.sub(kept, b.mul(b.op("sign", {direction}), step.lr)),
+          moved(b, node.attributes.number("beta2"), inputs[2], step.gradient)};
+}
+
 }  // namespace
 
 OpDef lion_op() {
@@ -30,6 +39,7 @@ OpDef lion_op() {
   def.min_inputs = def.max_inputs = 6;
   def.infer = [](const InferContext& c) { return infer_optimizer(c, 1); };
   def.reference = reference;
+  def.decompose = decompose;
   def.sharding = shard_optimizer;
   def.cost = [](const Graph& graph, const Node& node) {
     return Cost{9.0 * static_cast<double>(graph.type(node.inputs[0]).shape.numel()),

@@ -2,7 +2,7 @@
 // every pair of N feature vectors once, out of the matrix of their products.
 //
 // lower_triangle_grad(dy) {size}: the inverse, with zeros on and above the diagonal.
-#include "graph/op_def.h"
+#include "ops/builder.h"
 
 namespace lockstep {
 namespace {
@@ -38,6 +38,36 @@ std::vector<Type> infer_grad(const InferContext& c) {
   return {{c.type(0).dtype, with_tail(c.shape(0), 1, {n, n})}};
 }
 
+std::vector<Value> decompose(Graph& graph, const Node&, std::span<const Value> inputs) {
+  Builder b(graph);
+  const Shape shape = b.shape(inputs[0]);
+  const int rows = shape.rank() - 2;
+  std::vector<Value> pieces;
+  for (int64_t row = 1; row < shape[-1]; ++row) {
+    const Value below = b.slice(b.slice(inputs[0], rows, row, row + 1), rows + 1, 0, row);
+    pieces.push_back(b.reshape(below, with_tail(shape, 2, {row})));
+  }
+  if (pieces.empty()) return {b.constant(0, {b.type(inputs[0]).dtype, with_tail(shape, 2, {0})})};
+  if (pieces.size() == 1) return pieces;
+  return graph.emit_all("concat", pieces, {{"axis", int64_t{rows}}});
+}
+
+std::vector<Value> decompose_grad(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const Type type = b.type(inputs[0]);
+  const int64_t n = node.attributes.integer("size");
+  const int rows = type.shape.rank() - 1;
+  const Shape square = with_tail(type.shape, 1, {n, n});
+  if (n < 2) return {b.constant(0, {type.dtype, square})};
+  std::vector<Value> pieces{b.constant(0, {type.dtype, square.with(rows, 1)})};
+  for (int64_t row = 1; row < n; ++row) {
+    const Value below = b.slice(inputs[0], rows, pairs(row), pairs(row) + row);
+    const Value zeros = b.constant(0, {type.dtype, with_tail(type.shape, 1, {n - row})});
+    pieces.push_back(b.reshape(b.concat({below, zeros}, rows), square.with(rows, 1)));
+  }
+  return graph.emit_all("concat", pieces, {{"axis", int64_t{rows}}});
+}
+
 std::vector<ShardingSignature> sharding(const Graph& graph, const Node& node) {
   std::vector<ShardingSignature> result{{{Placement::replicate()}, {Placement::replicate()}}};
   const int leading = graph.type(node.inputs[0]).shape.rank() - (node.op->name == "lower_triangle" ? 2 : 1);
@@ -60,6 +90,7 @@ OpDef lower_triangle_op() {
     for_each_pair(x.product(0, x.rank() - 2), x[-1],
                   [&](int64_t square, int64_t triangle) { c.out()[triangle] = c.in(0)[square]; });
   };
+  def.decompose = decompose;
   def.sharding = sharding;
   return def;
 }
@@ -76,6 +107,7 @@ OpDef lower_triangle_grad_op() {
     for_each_pair(out.product(0, out.rank() - 2), out[-1],
                   [&](int64_t square, int64_t triangle) { c.out()[square] = c.in(0)[triangle]; });
   };
+  def.decompose = decompose_grad;
   def.sharding = sharding;
   return def;
 }

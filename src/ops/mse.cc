@@ -38,6 +38,13 @@ OpDef mse_op() {
       c.out(0)[0] += (c.in(0)[i] - c.in(1)[i]) * (c.in(0)[i] - c.in(1)[i]);
     c.out(1)[0] = static_cast<double>(c.in(0).numel());
   };
+  def.decompose = [](Graph& graph, const Node&, std::span<const Value> inputs) {
+    Builder b(graph);
+    const Value difference = b.cast(b.sub(inputs[0], inputs[1]), DType::kF32);
+    const int64_t count = b.shape(difference).numel();
+    const Value squares = b.reshape(b.mul(difference, difference), {count});
+    return std::vector<Value>{b.sum(squares, {0}), b.constant(static_cast<double>(count), {DType::kI64, {}})};
+  };
   def.sharding = sharding;
   def.cost = [](const Graph& graph, const Node& node) {
     return Cost{3.0 * static_cast<double>(graph.type(node.inputs[0]).shape.numel()),

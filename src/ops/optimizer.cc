@@ -58,6 +58,49 @@ ReferenceStep::ReferenceStep(const ReferenceContext& context) {
   t = context.in(first + 2).scalar();
 }
 
+namespace {
+
+Value decay_of(Builder& b, const Attributes& attributes, int64_t numel) {
+  const double decay = attributes.number("weight_decay");
+  const auto& ranges = attributes.integers("no_decay");
+  if (ranges.empty() || decay == 0) return b.constant(decay, {DType::kF32, {}});
+  std::vector<Value> pieces;
+  const auto add = [&](double value, int64_t begin, int64_t end) {
+    if (end > begin) pieces.push_back(b.constant(value, {DType::kF32, {end - begin}}));
+  };
+  int64_t reached = 0;
+  for (size_t i = 0; i < ranges.size(); i += 2) {
+    add(decay, reached, ranges[i]);
+    add(0, ranges[i], ranges[i + 1]);
+    reached = ranges[i + 1];
+  }
+  add(decay, reached, numel);
+  return pieces.size() == 1 ? pieces[0] : b.graph().emit_all("concat", pieces, {{"axis", int64_t{0}}})[0];
+}
+
+}  // namespace
+
+DecomposedStep::DecomposedStep(Builder& builder, const Node& node, std::span<const Value> inputs)
+    : p(inputs[0]),
+      gradient(builder.mul(inputs[1], inputs[inputs.size() - 3])),
+      lr(inputs[inputs.size() - 2]),
+      t(builder.cast(inputs[inputs.size() - 1], DType::kF32)),
+      decay(decay_of(builder, node.attributes, builder.shape(p).numel())) {}
+
+Value moved(Builder& builder, double a, Value old_value, Value new_value) {
+  return builder.add(builder.scale(old_value, a), builder.scale(new_value, 1.0 - a));
+}
+
+Value adam_direction(Builder& builder, const Attributes& attributes, Value m, Value v, Value t) {
+  const auto correction = [&](std::string_view beta) {
+    const Value power = builder.op("pow", {builder.constant_like(attributes.number(beta), t), t});
+    return builder.sub(builder.constant_like(1.0, t), power);
+  };
+  const Value deviation = builder.div(builder.sqrt(v), builder.sqrt(correction("beta2")));
+  return builder.div(builder.div(m, correction("beta1")),
+                     builder.shift(deviation, attributes.number("epsilon")));
+}
+
 std::vector<InplacePair> optimizer_inplace(int states) {
   std::vector<InplacePair> pairs{{0, 0}};
   for (int state = 0; state < states; ++state) pairs.push_back({2 + state, 1 + state});

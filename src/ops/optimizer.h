@@ -4,7 +4,7 @@
 // count), lr f32[] and step i64[] (counted from 1). Results are p and the optimizer's buffers, updated in
 // place.
 #pragma once
-#include "graph/op_def.h"
+#include "ops/builder.h"
 
 namespace lockstep {
 
@@ -28,6 +28,20 @@ struct ReferenceStep {
   explicit ReferenceStep(const ReferenceContext& context);
   double scale, lr, t;
 };
+
+// The same for decompositions: what every update reads, in f32.
+struct DecomposedStep {
+  DecomposedStep(Builder& builder, const Node& node, std::span<const Value> inputs);
+  Value p;         // the parameters
+  Value gradient;  // times scale
+  Value lr;
+  Value t;      // the step
+  Value decay;  // weight_decay, or 0 where no_decay says so: per element, or one number for all
+};
+// a old + (1 - a) new: how moments move.
+Value moved(Builder& builder, double a, Value old_value, Value new_value);
+// Adam's step without the learning rate: m / (1 - beta1^t) / (sqrt(v) / sqrt(1 - beta2^t) + epsilon).
+Value adam_direction(Builder& builder, const Attributes& attributes, Value m, Value v, Value t);
 
 std::vector<InplacePair> optimizer_inplace(int states);
 // Updates that are element-wise: any contiguous range of the flat buffers may live on any worker (ZeRO).

@@ -41,6 +41,23 @@ void reference(const ReferenceContext& c) {
   });
 }
 
+std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  Value x = inputs[0];
+  for (int axis = 0; axis < b.shape(x).rank(); ++axis) {
+    std::vector<Value> pieces{x};
+    const auto filled = [&](std::string_view side) {
+      const int64_t extent = node.attributes.integers(side)[static_cast<size_t>(axis)];
+      return b.constant(node.attributes.number("value"), {b.type(x).dtype, b.shape(x).with(axis, extent)});
+    };
+    if (node.attributes.integers("low")[static_cast<size_t>(axis)] > 0)
+      pieces.insert(pieces.begin(), filled("low"));
+    if (node.attributes.integers("high")[static_cast<size_t>(axis)] > 0) pieces.push_back(filled("high"));
+    if (pieces.size() > 1) x = graph.emit_all("concat", pieces, {{"axis", int64_t{axis}}})[0];
+  }
+  return {x};
+}
+
 // Axes that are not padded may be split. Padding with anything but 0 does not commute with adding partial
 // sums.
 std::vector<ShardingSignature> sharding(const Graph& graph, const Node& node) {
@@ -65,6 +82,7 @@ OpDef pad_op() {
   def.infer = infer;
   def.gradient = gradient;
   def.reference = reference;
+  def.decompose = decompose;
   def.sharding = sharding;
   return def;
 }

@@ -43,6 +43,7 @@ OpDef make_pointwise(const Pointwise& op) {
   def.infer = op.infer;
   def.gradient = op.gradient;
   def.scalar = op.scalar;
+  def.decompose = op.decompose;
   def.sharding = op.linear ? shard_linear : shard_pointwise;
   def.cost = [](const Graph& graph, const Node& node) {
     return Cost{static_cast<double>(graph.type(node.outputs[0]).shape.numel()), touched_bytes(graph, node)};

@@ -23,6 +23,7 @@ struct Pointwise {
   std::vector<AttributeDef> attributes = {};
   std::vector<Type> (*infer)(const InferContext&) = infer_pointwise;
   bool linear = false;  // f(a + a', b + b') = f(a, b) + f(a', b')
+  std::vector<Value> (*decompose)(Graph&, const Node&, std::span<const Value>) = nullptr;
 };
 
 OpDef make_pointwise(const Pointwise& op);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ops/builder.h"
 #include "ops/shard_rows.h"
 
 namespace lockstep {
@@ -45,6 +46,27 @@ void reference(const ReferenceContext& c) {
 }
 
 template <bool kCentered>
+std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const Type type = b.type(inputs[0]);
+  const Shape statistic = row_statistic(type).shape;
+  Value x = b.cast(inputs[0], DType::kF32);
+  std::vector<Value> results;
+  if (kCentered) {
+    const Value mean = b.mean(x, {-1}, true);
+    results.push_back(b.reshape(mean, statistic));
+    x = b.sub(x, mean);
+  }
+  const Value variance = b.mean(b.mul(x, x), {-1}, true);
+  const Value rstd = b.rsqrt(b.shift(variance, node.attributes.number("epsilon")));
+  results.push_back(b.reshape(rstd, statistic));
+  Value y = b.mul(b.mul(x, rstd), b.cast(inputs[1], DType::kF32));
+  if (kCentered) y = b.add(y, b.cast(inputs[2], DType::kF32));
+  results.insert(results.begin(), b.cast(y, type.dtype));
+  return results;
+}
+
+template <bool kCentered>
 OpDef make() {
   OpDef def;
   def.attributes = {{"epsilon", 1e-5, "added to the variance before the square root"}};
@@ -53,6 +75,7 @@ OpDef make() {
   def.infer = infer<kCentered>;
   def.gradient = gradient<kCentered>;
   def.reference = reference<kCentered>;
+  def.decompose = decompose<kCentered>;
   def.sharding = [](const Graph& graph, const Node& node) {
     return shard_rows(graph.type(node.inputs[0]).shape.rank() - 1, kCentered ? "rww" : "rw",
                       kCentered ? "rrr" : "rr");

@@ -4,6 +4,7 @@
 // when not centered. In a pre-norm transformer dx always joins the gradient of the residual stream, hence the
 // optional last operand: the result is residual + dx, with dx rounded first, so that fusing the addition does
 // not change a bit.
+#include "ops/builder.h"
 #include "ops/row_norm.h"
 #include "ops/shard_rows.h"
 
@@ -56,6 +57,34 @@ void reference(const ReferenceContext& c) {
 }
 
 template <bool kCentered>
+std::vector<Value> decompose(Graph& graph, const Node&, std::span<const Value> inputs) {
+  Builder b(graph);
+  const Type type = b.type(inputs[1]);
+  const int rank = type.shape.rank();
+  const auto column = [&](Value statistic) {
+    std::vector<int64_t> extents(type.shape.begin(), type.shape.end());
+    extents.back() = 1;
+    return b.reshape(statistic, Shape(extents));
+  };
+  const Value dy = b.cast(inputs[0], DType::kF32), weight = b.cast(inputs[2], DType::kF32);
+  const Value rstd = column(inputs[kCentered ? 4 : 3]);
+  Value h = b.cast(inputs[1], DType::kF32);
+  if (kCentered) h = b.sub(h, column(inputs[3]));
+  h = b.mul(h, rstd);
+  const Value g = b.mul(dy, weight);
+  Value inner = b.sub(g, b.mul(h, b.mean(b.mul(g, h), {-1}, true)));
+  if (kCentered) inner = b.sub(inner, b.mean(g, {-1}, true));
+  Value dx = b.cast(b.mul(inner, rstd), type.dtype);
+  if (const size_t residual = kCentered ? 5 : 4; inputs.size() > residual) dx = b.add(dx, inputs[residual]);
+  std::vector<int64_t> rows;
+  for (int axis = 0; axis + 1 < rank; ++axis) rows.push_back(axis);
+  const DType stored = b.type(inputs[2]).dtype;
+  std::vector<Value> results{dx, b.cast(b.sum(b.mul(dy, h), rows), stored)};
+  if (kCentered) results.push_back(b.cast(b.sum(dy, rows), stored));
+  return results;
+}
+
+template <bool kCentered>
 OpDef make() {
   OpDef def;
   def.min_inputs = kCentered ? 5 : 4;
@@ -63,6 +92,7 @@ OpDef make() {
   def.traits = {.reduction = true};
   def.infer = infer<kCentered>;
   def.reference = reference<kCentered>;
+  def.decompose = decompose<kCentered>;
   def.sharding = [](const Graph& graph, const Node& node) {
     const std::string_view operands = kCentered ? "rrwrrr" : "rrwrr";
     return shard_rows(graph.type(node.inputs[1]).shape.rank() - 1, operands.substr(0, node.inputs.size()),

@@ -29,6 +29,17 @@ void reference(const ReferenceContext& c) {
   }
 }
 
+std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const DecomposedStep step(b, node, inputs);
+  const Value g = b.add(step.gradient, b.mul(step.p, step.decay));
+  const double momentum = node.attributes.number("momentum");
+  if (momentum == 0) return {b.sub(step.p, b.mul(g, step.lr))};
+  const Value buf = b.add(b.scale(inputs[2], momentum), g);
+  const Value direction = node.attributes.flag("nesterov") ? b.add(g, b.scale(buf, momentum)) : buf;
+  return {b.sub(step.p, b.mul(direction, step.lr)), buf};
+}
+
 }  // namespace
 
 OpDef sgd_op() {
@@ -41,6 +52,7 @@ OpDef sgd_op() {
   def.max_inputs = 6;
   def.infer = infer;
   def.reference = reference;
+  def.decompose = decompose;
   def.sharding = shard_optimizer;
   def.cost = [](const Graph& graph, const Node& node) {
     return Cost{6.0 * static_cast<double>(graph.type(node.inputs[0]).shape.numel()),

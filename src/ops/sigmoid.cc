@@ -20,6 +20,12 @@ OpDef sigmoid_op() {
             return std::vector<Value>{b.mul(c.grad(), slope)};
           },
       .infer = infer_floating_pointwise,
+      .decompose =
+          [](Graph& graph, const Node&, std::span<const Value> inputs) {
+            Builder b(graph);
+            const Value below = b.shift(b.exp(b.neg(inputs[0])), 1.0);
+            return std::vector<Value>{b.div(b.constant_like(1.0, below), below)};
+          },
   });
 }
 

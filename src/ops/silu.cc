@@ -23,6 +23,11 @@ OpDef silu_op() {
             return std::vector<Value>{c.graph.emit("silu_grad", {c.in(0), c.grad()})};
           },
       .infer = infer_floating_pointwise,
+      .decompose =
+          [](Graph& graph, const Node&, std::span<const Value> inputs) {
+            Builder b(graph);
+            return std::vector<Value>{b.mul(inputs[0], b.op("sigmoid", {inputs[0]}))};
+          },
   });
 }
 
@@ -38,6 +43,13 @@ OpDef silu_grad_op() {
           },
       .gradient = nullptr,
       .infer = infer_floating_pointwise,
+      .decompose =
+          [](Graph& graph, const Node&, std::span<const Value> inputs) {
+            Builder b(graph);
+            const Value s = b.op("sigmoid", {inputs[0]});
+            const Value curve = b.shift(b.mul(inputs[0], b.shift(b.neg(s), 1.0)), 1.0);
+            return std::vector<Value>{b.mul(inputs[1], b.mul(s, curve))};
+          },
   });
 }
 

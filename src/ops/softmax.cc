@@ -2,7 +2,7 @@
 // and log_softmax_grad(y, dy).
 #include <cmath>
 
-#include "graph/op_def.h"
+#include "ops/builder.h"
 
 namespace lockstep {
 namespace {
@@ -57,6 +57,27 @@ void reference_grad(const ReferenceContext& c) {
   });
 }
 
+template <bool kLog>
+std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const DType dtype = b.type(inputs[0]).dtype;
+  const Value x = b.cast(inputs[0], DType::kF32);
+  const int64_t axis = axis_of(b.shape(x), node.attributes);
+  const Value shifted = b.sub(x, b.max(x, {axis}, true));
+  const Value total = b.sum(b.exp(shifted), {axis}, true);
+  return {b.cast(kLog ? b.sub(shifted, b.log(total)) : b.div(b.exp(shifted), total), dtype)};
+}
+
+template <bool kLog>
+std::vector<Value> decompose_grad(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  Builder b(graph);
+  const DType dtype = b.type(inputs[0]).dtype;
+  const Value y = b.cast(inputs[0], DType::kF32), dy = b.cast(inputs[1], DType::kF32);
+  const int64_t axis = axis_of(b.shape(y), node.attributes);
+  const Value total = b.sum(kLog ? dy : b.mul(y, dy), {axis}, true);
+  return {b.cast(kLog ? b.sub(dy, b.mul(b.exp(y), total)) : b.mul(y, b.sub(dy, total)), dtype)};
+}
+
 // Any axis but the normalised one can be split.
 std::vector<ShardingSignature> sharding(const Graph& graph, const Node& node) {
   const Shape& shape = graph.type(node.inputs[0]).shape;
@@ -83,6 +104,7 @@ OpDef forward(std::string_view name, std::string_view summary) {
     return std::vector<Value>{c.graph.emit(op, {c.out(0), c.grad()}, c.attributes())};
   };
   def.reference = reference<kLog>;
+  def.decompose = decompose<kLog>;
   def.sharding = sharding;
   def.cost = cost;
   def.inplace = {{0, 0}};
@@ -95,6 +117,7 @@ OpDef backward(std::string_view name, std::string_view summary) {
   def.min_inputs = def.max_inputs = 2;
   def.infer = infer;
   def.reference = reference_grad<kLog>;
+  def.decompose = decompose_grad<kLog>;
   def.sharding = sharding;
   def.cost = cost;
   def.inplace = {{1, 0}, {0, 0}};

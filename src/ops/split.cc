@@ -49,6 +49,17 @@ OpDef split_op() {
       begin += piece.shape()[axis];
     }
   };
+  def.decompose = [](Graph& graph, const Node& node, std::span<const Value> inputs) {
+    Builder b(graph);
+    const int axis = piece_axis(b.shape(inputs[0]), node.attributes);
+    std::vector<Value> pieces;
+    int64_t begin = 0;
+    for (const int64_t size : node.attributes.integers("sizes")) {
+      pieces.push_back(b.slice(inputs[0], axis, begin, begin + size));
+      begin += size;
+    }
+    return pieces;
+  };
   def.sharding = shard_pieces;
   return def;
 }

@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "graph/op_def.h"
-#include "graph/text.h"
 
 namespace lockstep {
 namespace {
@@ -351,32 +350,20 @@ class Layout {
   std::vector<int32_t> interval_of_;    // per buffer
 };
 
-[[noreturn]] void no_kernel(const Graph& graph, const Node& node, const Backend& backend,
-                            const KernelChoice& choice) {
-  std::string reasons;
-  for (const Refusal& refusal : choice.refusals)
-    reasons += fmt::format("\n  {}: {}", refusal.kernel, refusal.reason);
-  if (reasons.empty()) reasons = "\n  no kernel is registered for this op";
-  throw UserError("the {} backend cannot run {}{}", backend.name(), to_text(graph, node), reasons);
-}
-
 }  // namespace
 
 Plan make_plan(Graph graph, Backend& backend, const Region& region) {
-  Plan plan{std::move(graph), {}, {}, {}, {}, {}, {}, {}, {}};
+  Lowered lowered = lower(std::move(graph), backend);
+  Plan plan{.graph = std::move(lowered.graph), .replaced = std::move(lowered.replaced)};
   plan.transfers = plan_transfers(plan.graph, backend.alignment());
   for (size_t n = 0; n < plan.graph.nodes().size(); ++n) {
-    const Node& node = plan.graph.nodes()[n];
-    PlanStep step{static_cast<int32_t>(n), "view", {}, {}};
-    KernelChoice choice;
-    if (node.op->traits.collective) {
-      step.kernel = fmt::format("group.{}", node.op->name);
-    } else if (!node.op->traits.view) {
-      choice = backend.choose(plan.graph, node);
-      if (!choice.kernel) no_kernel(plan.graph, node, backend, choice);
-      step.kernel = choice.name;
-      step.refusals = std::move(choice.refusals);
-    }
+    KernelChoice& choice = lowered.choices[n];
+    const OpDef& op = *plan.graph.nodes()[n].op;
+    PlanStep step{static_cast<int32_t>(n), "view", std::move(choice.refusals), {}};
+    if (op.traits.collective)
+      step.kernel = fmt::format("group.{}", op.name);
+    else if (choice.kernel)
+      step.kernel = std::move(choice.name);
     plan.steps.push_back(std::move(step));
     plan.kernels.push_back(std::move(choice.kernel));
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "runtime/lower.h"
 #include "runtime/memory.h"
 #include "runtime/transfers.h"
 
@@ -74,17 +75,18 @@ struct RegionMark {
 
 struct Plan {
   Graph graph;
-  std::vector<Location> locations;  // per value
-  std::vector<PlanStep> steps;
-  std::vector<PlanCopy> copies;        // updates that could not be written in place, done after the last step
-  std::vector<ByteRange> region_gaps;  // padding of the shared region, by offset; cleared on the way
-  std::vector<RegionMark> region_marks;  // in the order of steps, with growing bytes
-  MemoryReport memory;
-  std::vector<std::unique_ptr<Kernel>> kernels;  // per step; none for views and collectives
+  std::vector<Location> locations = {};  // per value
+  std::vector<PlanStep> steps = {};
+  std::vector<PlanCopy> copies = {};        // updates that could not be written in place, done after the last step
+  std::vector<ByteRange> region_gaps = {};  // padding of the shared region, by offset; cleared on the way
+  std::vector<RegionMark> region_marks = {};  // in the order of steps, with growing bytes
+  MemoryReport memory = {};
+  std::vector<std::unique_ptr<Kernel>> kernels = {};  // per step; none for views and collectives
   TransferPlan transfers = {};                   // the collectives, which no backend runs
+  std::vector<Replacement> replaced;             // nodes that were lowered to simpler ones
 };
 
-// Throws UserError when no kernel takes a node, with every refusal.
+// Lowers what the backend has no kernel for; throws UserError for what cannot be.
 Plan make_plan(Graph graph, Backend& backend, const Region& region = {});
 
 std::string memory_table(const Plan& plan);

@@ -31,6 +31,13 @@ std::string memory_table(const Plan& plan) {
 std::string kernel_table(const Plan& plan) {
   std::string out;
   for (const PlanStep& step : plan.steps) {
+    for (const Replacement& replaced : plan.replaced) {
+      if (replaced.first_node != step.node) continue;
+      out += fmt::format("lowered to {} nodes             {}\n", replaced.end_node - replaced.first_node,
+                         replaced.node);
+      for (const Refusal& refusal : replaced.refusals)
+        out += fmt::format("    {} refused: {}\n", refusal.kernel, refusal.reason);
+    }
     const Node& node = plan.graph.nodes()[static_cast<size_t>(step.node)];
     out += fmt::format("{:<28} {}\n", step.kernel, to_text(plan.graph, node));
     for (const Refusal& refusal : step.refusals)

@@ -85,6 +85,28 @@ std::vector<RefTensor> run_on_backend(const Graph& graph, const RefTensors& inpu
   return results;
 }
 
+Graph decomposed(const Graph& graph) {
+  Rewriter rewriter(graph);
+  bool changed = false;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->decompose == nullptr) {
+      rewriter.copy(node);
+      continue;
+    }
+    const std::vector<Value> results =
+        node.op->decompose(rewriter.graph(), node, rewriter.mapped(node.inputs));
+    LOCKSTEP_CHECK(results.size() == node.outputs.size(), "{}", to_text(graph, node));
+    for (size_t i = 0; i < results.size(); ++i) {
+      LOCKSTEP_CHECK(rewriter.graph().type(results[i]) == graph.type(node.outputs[i]), "result {} of {}", i,
+                     to_text(graph, node));
+      rewriter.map(node.outputs[i], results[i]);
+    }
+    changed = true;
+  }
+  Graph result = std::move(rewriter).finish();
+  return changed ? decomposed(result) : result;
+}
+
 double tolerance_for(const OpCase& op_case, const std::string& dtype) {
   if (dtype == "bf16") return std::max(op_case.tolerance, 2.5e-2);
   if (dtype == "f16") return std::max(op_case.tolerance, 4e-3);

@@ -20,6 +20,8 @@ std::vector<std::string> run_for_bytes(const Graph& graph, const RefTensors& inp
                                        const PassOptions& options);
 // Checks reverse-mode gradients against central differences in fp64; empty when they agree.
 std::string check_finite_differences(const OpCase& op_case);
+// The graph with every node replaced by what its op decomposes into, again and again until none does.
+Graph decomposed(const Graph& graph);
 double tolerance_for(const OpCase& op_case, const std::string& dtype);
 
 }  // namespace lockstep::testing

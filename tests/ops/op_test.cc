@@ -1,6 +1,6 @@
 // Every op case in every mode: backend against interpreter, gradient against finite differences, one thread
-// against many (bitwise). `op_test --matrix` prints the support matrix instead, `op_test --timing` how long
-// the cases take.
+// against many (bitwise), what an op decomposes into against its reference. `op_test --matrix` prints the
+// support matrix instead, `op_test --timing` how long the cases take.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -59,6 +59,20 @@ TEST_P(OpCaseTest, SameBitsForAnyThreadCount) {
         << GetParam().label() << " with " << threads << " threads";
 }
 
+// An op and what it decomposes into mean the same: in fp64 they differ by next to nothing.
+TEST_P(OpCaseTest, DecompositionMatchesReference) {
+  for (const bool differentiated : {false, true}) {
+    if (differentiated && !GetParam().differentiate) continue;
+    const Graph graph = case_graph(GetParam(), differentiated);
+    const RefTensors inputs = make_inputs(graph, GetParam());
+    const auto want = interpret(graph, inputs);
+    const auto got = interpret(decomposed(graph), inputs);
+    for (size_t i = 0; i < want.size(); ++i)
+      EXPECT_EQ(compare(got[i], want[i], 1e-9), "")
+          << GetParam().label() << (differentiated ? ", gradient" : "") << ", output " << i;
+  }
+}
+
 // Passes that claim to leave the arithmetic alone: every bit is the same without any one of them.
 TEST_P(OpCaseTest, SameBitsWithPassesOff) {
   const auto backend = make_cpu_backend(2);
@@ -102,7 +116,9 @@ void print_matrix(std::ostream& out) {
     }
   }
   out << "# Which ops run where\n\nPrinted by `op_test --matrix` from the cases in `tests/ops/cases`.\n\n"
-      << "| op | what it does | gradient | cpu f32 | cpu bf16 | null |\n|---|---|---|---|---|---|\n";
+      << "An op that decomposes runs on every backend that has kernels for its parts.\n\n"
+      << "| op | what it does | gradient | decomposes | cpu f32 | cpu bf16 | null |\n"
+      << "|---|---|---|---|---|---|---|\n";
   for (const OpDef& op : all_ops().all()) {
     const auto& dtypes = support[std::string(op.name)];
     const auto mark = [&](const char* dtype) { return dtypes.contains(dtype) ? "yes" : "-"; };
@@ -110,7 +126,8 @@ void print_matrix(std::ostream& out) {
         << (op.gradient != nullptr ? "yes"
             : op.gradient_is_zero  ? "zero"
                                    : "-")
-        << " | " << mark("f32") << " | " << mark("bf16") << " | yes |\n";
+        << " | " << (op.decompose != nullptr ? "yes" : "-") << " | " << mark("f32") << " | " << mark("bf16")
+        << " | yes |\n";
   }
 }
 
