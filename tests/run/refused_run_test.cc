@@ -31,6 +31,17 @@ TEST(RefusedRun, EvaluationWithoutRecords) {
   EXPECT_FALSE(job.trained("run", {"data.eval.samples=", "train.eval.every="}).final_eval);
 }
 
+TEST(RefusedRun, MemoryThatDoesNotHoldWhatTheOrderMixes) {
+  const TrainCase job(kTabularJob);
+  const Ended refused = job.train("run", {"data.train.samples=100000", "data.memory=4MiB"});
+  expect_says(refused, 2, {"data.memory 4 MiB does not hold", "write data.memory: "});
+  EXPECT_FALSE(std::filesystem::exists(job.output("run")));
+  // With what it asks for it runs.
+  const size_t at = refused.err.find("write data.memory: ") + std::string_view("write data.memory: ").size();
+  const std::string memory = refused.err.substr(at, refused.err.find("MiB", at) + 3 - at);
+  job.trained("run", {"data.train.samples=100000", "data.memory=" + memory});
+}
+
 TEST(RefusedRun, AnOutputThatCannotBeWritten) {
   const TrainCase job(kGptJob);
   job.folder().write("file", "not a folder");

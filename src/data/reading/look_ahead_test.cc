@@ -99,6 +99,21 @@ TEST(LookAhead, AnEpochFindsItsBlocksThere) {
   EXPECT_LE(source->peak_bytes(), memory);
 }
 
+// What a job is asked for as data.memory; a little less is not enough.
+TEST(LookAhead, MemoryToMixLoadsHardlyABlockTwice) {
+  constexpr int64_t kMixed = 16 * 4 * kBlock * 5 / 4;
+  const int64_t memory = source_of_blocks(int64_t{1} << 30)->memory_to_mix(kMixed);
+  const auto loads_in = [](int64_t bytes) {
+    const auto source = source_of_blocks(bytes);
+    Filled batch(*source);
+    for (int64_t number = 0; number < kRecords / kRows; ++number) batch.fill(number);
+    EXPECT_LE(source->peak_bytes(), bytes);
+    return loaded(*source);
+  };
+  EXPECT_LE(loads_in(memory), kBlocks * 21 / 20);
+  EXPECT_GT(loads_in(memory / 2), 2 * kBlocks);
+}
+
 TEST(LookAhead, AStreamGivesTheSameBatchesWithinTheMemory) {
   for (const int64_t memory : {int64_t{60} << 10, int64_t{130} << 10, int64_t{100} << 20}) {
     const auto source = source_of_blocks(memory);
