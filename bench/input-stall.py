@@ -2,7 +2,7 @@
 
 Card transactions are written as CSV once. `lockstep bench input --stalls` measures how fast they can be
 read, then emulates steps of 1, 5 and 50 ms that take 1.2 times as long as reading their records does: such steps should never
-wait. This is done with memory for a small part of what the order mixes, and with memory for everything; then with 1 GB of the
+wait. This is done with memory for what the order mixes, and with memory for everything; then with 1 GB of the
 tables that ./dev bench input has written, streamed through memory that holds what the order mixes and not much more, and with its
 Parquet files, in memory that holds their dictionaries and what the order mixes. The steps are measured `--repeats` times, what can
 be read before and after each; where that changed by more than 8 %, the machine did not keep its speed and another run is measured.
@@ -24,7 +24,7 @@ from harness import LOCKSTEP, OURS, ROOT, Bench, Metric, RunFailed, run_json
 ROWS = 1_600_000
 DATA = ROOT / "build" / "bench-input-stall"
 STEPS_MS = (1, 5, 50)
-MEMORY = ("16MiB", "1GiB")
+MEMORY = ("64MiB", "1GiB")
 # The parts of these tables are joined, each as many times, to about 1 GB.
 WRITTEN = ROOT / "build" / "bench-input"
 STREAMED = {"csv": 8, "jsonl": 6, "tfrecord": 5}
