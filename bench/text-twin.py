@@ -2,12 +2,15 @@
 in PyTorch.
 
 Both have the same model, initial weights (the twin reads them from a checkpoint before the first step), order of
-records, optimizer, clipping and schedule; the twin computes all of these itself. So their losses agree to rounding in
-the first steps, which is checked, and drift apart only as far as training amplifies rounding: at the end they may
-differ by 1 %. The text is what every Debian system carries, so its hash is kept with the result.
+records, optimizer, clipping and schedule. Which records a step reads is asked of `lockstep data at`, whose order is frozen
+by golden vectors of its own; here it must only bring every record once an epoch. The twin cuts the text into records and
+computes all else itself. So their losses agree to rounding in the first steps, which is checked, and drift apart only as
+far as training amplifies rounding: at the end they may differ by 1 %. The text is what every Debian system carries, so
+its hash is kept with the result.
 """
 
 import argparse
+import concurrent.futures
 import hashlib
 import json
 import pathlib
@@ -78,21 +81,45 @@ def gather_text():
     raise RunFailed(f"this system carries {len(text)} bytes of licence texts; {TEXT_BYTES} are needed")
 
 
-def train(folder, name, job, threads, steps):
-    """Runs `lockstep train` from its start, and returns its folder."""
-    output = folder / name
-    text = TEMPLATE.format(**{**job, "steps": steps}, threads=threads, output=output)
-    (folder / f"{name}.yaml").write_text(text)
-    done = subprocess.run(
-        [LOCKSTEP, "train", folder / f"{name}.yaml", "--fresh"], capture_output=True, text=True, cwd=ROOT
-    )
+def lockstep(*arguments):
+    """What the program printed."""
+    done = subprocess.run([LOCKSTEP, *map(str, arguments)], capture_output=True, text=True, cwd=ROOT)
     if done.returncode != 0:
-        raise RunFailed(f"lockstep train: exit code {done.returncode}: {done.stderr.strip().splitlines()[-1]}")
-    return output
+        last = (done.stderr.strip() or "no output").splitlines()[-1]
+        raise RunFailed(f"lockstep {arguments[0]}: exit code {done.returncode}: {last}")
+    return done.stdout
 
 
-def ours(folder, job, threads):
-    output = train(folder, "run", job, threads, job["steps"])
+def write_job(folder, name, job, threads, steps):
+    path = folder / f"{name}.yaml"
+    path.write_text(TEMPLATE.format(**{**job, "steps": steps}, threads=threads, output=folder / name))
+    return path
+
+
+def train(job_file):
+    """Runs `lockstep train` from its start, and returns its folder."""
+    lockstep("train", job_file, "--fresh")
+    return job_file.with_suffix("")
+
+
+def order_of(job_file, steps):
+    """The records of every step, by their numbers, as `lockstep data at --step` lists them."""
+
+    def records_of(step):
+        header, *lines = lockstep("data", "at", job_file, "--step", step).splitlines()
+        rows = [dict(zip(header.split("\t"), line.split("\t"))) for line in lines]
+        return [(int(row["epoch"]), int(row["record"])) for row in rows]
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        order = list(pool.map(records_of, range(1, steps + 1)))
+    read = [sample for step in order for sample in step]
+    if len(set(read)) != len(read):
+        raise RunFailed("lockstep data at: a record comes twice in an epoch")
+    return [[record for _, record in step] for step in order]
+
+
+def ours(job_file):
+    output = train(job_file)
     records = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
     steps = [record for record in records if record["kind"] == "step"]
     summary = json.loads((output / "summary.json").read_text())
@@ -125,7 +152,7 @@ def verdict(bench, all_figures, job):
 
 def print_curves(mine, theirs, steps):
     print(f"\n{'step':>6}  {'ours':>8}  {'torch':>8}")
-    for step in [1, *range(steps // 10, steps + 1, steps // 10)]:
+    for step in [1, *range(max(1, steps // 10), steps + 1, max(1, steps // 10))]:
         print(f"{step:>6}  {mine['losses'][step - 1]:>8.4f}  {theirs['losses'][step - 1]:>8.4f}")
     print()
 
@@ -139,7 +166,10 @@ def main():
     parser.add_argument("--steps", type=int, help="another length; the result is printed, not kept")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=2, help="turns of each; the losses are the same in all")
+    parser.add_argument("--quick", action="store_true", help="20 steps, one turn; printed, not kept")
     args = parser.parse_args()
+    if args.quick:
+        args.steps, args.repeats = args.steps or 20, 1
 
     bench = Bench("text-twin")
     with tempfile.TemporaryDirectory(prefix="text-twin.") as name:
@@ -147,7 +177,9 @@ def main():
         text = gather_text()
         (folder / "text").write_bytes(text)
         job = {**JOB, "text": str(folder / "text"), "steps": args.steps or JOB["steps"]}
-        job["weights"] = str(train(folder, "start", job, args.threads, 1) / "checkpoint-0" / "model.safetensors")
+        job["weights"] = str(train(write_job(folder, "start", job, args.threads, 1)) / "checkpoint-0" / "model.safetensors")
+        job_file = write_job(folder, "run", job, args.threads, job["steps"])
+        job["order"] = order_of(job_file, job["steps"])
         (folder / "job.json").write_text(json.dumps(job))
         bench.facts["text"] = {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
 
@@ -160,7 +192,7 @@ def main():
         script = ROOT / "bench" / "peers" / "torch_text.py"
         command = [PEERS_PYTHON, script, folder / "job.json", "--threads", args.threads]
         runners = {
-            OURS: lambda: keep(OURS, ours(folder, job, args.threads)),
+            OURS: lambda: keep(OURS, ours(job_file)),
             "torch eager": lambda: keep(
                 "torch eager", run_json(command, env={"OMP_NUM_THREADS": str(args.threads)})
             ),

@@ -1,7 +1,8 @@
 """Trains the byte-level gpt of bench/text-twin.py in PyTorch and prints the losses and the time of a step.
 
-The model, the initial weights, the order of the data, the optimizer and the schedule are the job's, each written here
-as its documentation says; the arithmetic is PyTorch's. The job comes as JSON: see bench/text-twin.py.
+The model, the initial weights, the optimizer and the schedule are the job's, each written here as its documentation
+says; the arithmetic is PyTorch's. The job comes as JSON, with the numbers of the records that each step reads: see
+bench/text-twin.py.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import time
 
 import torch
 
-from lockstep_files import Order, load_gpt, read_safetensors
+from lockstep_files import load_gpt, read_safetensors
 from torch_models import Gpt
 
 
@@ -41,13 +42,11 @@ def make_optimizer(model, job):
 
 
 def train(model, records, job, microbatch):
-    order = Order(job["data_seed"], len(records))
     optimizer = make_optimizer(model, job)
     batch = job["global_batch"]
     losses, seconds = [], []
-    for step in range(1, job["steps"] + 1):
+    for step, chosen in enumerate(job["order"], 1):
         start = time.perf_counter()
-        chosen = [order.record_at(position) for position in range((step - 1) * batch, step * batch)]
         optimizer.zero_grad(set_to_none=True)
         total = 0.0
         for part in records[chosen].split(microbatch):
