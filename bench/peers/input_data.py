@@ -2,8 +2,8 @@
 corpus of tokens, and JPEGs in folders and in tar shards; all from one seed, with the sums that an epoch must have.
 
 Each case is a folder of SHARDS files and truth.json: records, columns, the constants to normalise with, the sums, and
-the bytes of its files, in all and without what memory may hold for all epochs. What is there already with the same description is kept. The writers are those of the formats'
-own libraries (pyarrow, pandas, TensorFlow, Pillow).
+the bytes of its files, in all and without what memory may hold for all epochs. What is there already with the same
+description is kept. The writers are those of the formats' own libraries (pyarrow, pandas, TensorFlow, Pillow).
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 import numpy
 
 SEED = 7
-VERSION = 4  # another one writes the data anew
+VERSION = 5  # another one writes the data anew
 SHARDS = 8
 COUNTS, VALUES = 13, 26  # columns of whole numbers and of decimals; the label is the 40th
 NAMES = [f"count_{i:02}" for i in range(COUNTS)] + [f"value_{i:02}" for i in range(VALUES)]
@@ -39,16 +39,34 @@ def sums(values):
     """As input_base.py and `lockstep data bench` add up what they were given."""
     values = values.astype(numpy.float64).reshape(len(values), -1)
     return {
-        "sum": float((values.sum(0) * numpy.arange(1, values.shape[1] + 1)).sum()),
+        "sum": float(of_records(values).sum()),
         "squares": float((values * values).sum()),
         "width": values.shape[1],
     }
+
+
+def of_records(values):
+    values = values.astype(numpy.float64).reshape(len(values), -1)
+    return values @ numpy.arange(1.0, values.shape[1] + 1)
 
 
 def add(total, part):
     for which in ("sum", "squares"):
         total[which] = total.get(which, 0) + part[which]
     total["width"] = part["width"]
+
+
+def tie(first, seconds, firsts):
+    """What ties the second column of a record to the first: over all records, the product of the first's weighted sum and the
+    second's, less the mean of the second's, so that an error that all first columns have in common does not count. `firsts`
+    are the allowed ways to make the first column."""
+    centred = seconds - seconds.mean()
+    return {
+        "first": first,
+        "mean": float(seconds.mean()),
+        "spread": float(numpy.abs(centred).max()),
+        "values": [float((centred * one).sum()) for one in firsts],
+    }
 
 
 def table_truth(table):
@@ -62,6 +80,7 @@ def table_truth(table):
         "means": means.tolist(),
         "deviations": deviations.tolist(),
         "columns": {"dense": [sums(exact), sums(short)], "labels": [sums(table["label"])]},
+        "tie": tie("dense", of_records(table["label"]), [of_records(exact), of_records(short)]),
         "tolerance": 1e-9,
     }
 
@@ -137,6 +156,7 @@ def write_tokens(folder, records):
     random = numpy.random.default_rng(SEED)
     each = records // SHARDS
     columns = {"tokens": {}, "targets": {}}
+    weighted = {"tokens": [], "targets": []}
     for shard in range(SHARDS):
         tokens = random.integers(0, 50257, each * T + 1, dtype=numpy.uint16)
         header = numpy.zeros(256, numpy.int32)
@@ -144,23 +164,32 @@ def write_tokens(folder, records):
         (folder / f"part-{shard:03}.bin").write_bytes(header.tobytes() + tokens.tobytes())
         for name, values in (("tokens", tokens[:-1]), ("targets", tokens[1:])):
             add(columns[name], sums(values.reshape(-1, T)))
-    return {"columns": {name: [value] for name, value in columns.items()}, "tolerance": 1e-11, "seq": T}
+            weighted[name].append(of_records(values.reshape(-1, T)))
+    tokens, targets = map(numpy.concatenate, weighted.values())
+    return {
+        "columns": {name: [value] for name, value in columns.items()},
+        "tie": tie("tokens", targets, [tokens]),
+        "tolerance": 1e-11,
+        "seq": T,
+    }
 
 
 # ---- images ----------------------------------------------------------------------------------------------------------
 
 CLASSES = 8
+BRIGHTER = 12  # than the class before, of 255
 PIXELS = 224
 CHANNEL_MEANS, CHANNEL_DEVIATIONS = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
-def make_image(random):
-    """Smooth colours with edges and some grain, of a photograph's size in bytes."""
+def make_image(random, label):
+    """Smooth colours with edges and some grain, of a photograph's size in bytes; the higher its class, the brighter, so that
+    sums show whether labels stay with their images."""
     from PIL import Image
 
     width, height = (int(random.integers(256, 501)) for _ in range(2))
     coarse = Image.fromarray(random.integers(0, 256, (12, 16, 3), dtype=numpy.uint8))
-    pixels = numpy.asarray(coarse.resize((width, height), Image.BICUBIC), numpy.int16)
+    pixels = numpy.asarray(coarse.resize((width, height), Image.BICUBIC), numpy.int16) + BRIGHTER * label
     fine = Image.fromarray(random.integers(0, 256, (height // 4, width // 4), dtype=numpy.uint8))
     grain = numpy.asarray(fine.resize((width, height), Image.BILINEAR), numpy.int16) - 128
     return Image.fromarray(numpy.clip(pixels + grain[:, :, None] // 3, 0, 255).astype(numpy.uint8))
@@ -184,13 +213,13 @@ def write_jpeg(folder, records):
     from PIL import Image
 
     random = numpy.random.default_rng(SEED)
-    columns = {"images": {}, "labels": {}}
+    columns, weighted = {"images": {}, "labels": {}}, []
     (folder / "tar").mkdir()
     tars = [tarfile.open(folder / "tar" / f"part-{shard:03}.tar", "w") for shard in range(SHARDS)]
     for record in range(records):
         label = int(random.integers(CLASSES))
         out = io.BytesIO()
-        make_image(random).save(out, "JPEG", quality=85)
+        make_image(random, label).save(out, "JPEG", quality=85)
         path = folder / "images" / f"class-{label}" / f"{record:06}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(out.getvalue())
@@ -198,12 +227,19 @@ def write_jpeg(folder, records):
             member = tarfile.TarInfo(name)
             member.size = len(content)
             tars[record % SHARDS].addfile(member, io.BytesIO(content))
-        for name, values in (("images", model_input(Image.open(out))[None]), ("labels", numpy.array([label]))):
+        image = model_input(Image.open(out))[None]
+        for name, values in (("images", image), ("labels", numpy.array([label]))):
             add(columns[name], sums(values))
+        weighted.append((of_records(image)[0], label))
     for tar in tars:
         tar.close()
+    images, labels = numpy.array(weighted).T
     # Nobody else scales with the same bits.
-    return {"columns": {name: [value] for name, value in columns.items()}, "tolerance": 0.02}
+    return {
+        "columns": {name: [value] for name, value in columns.items()},
+        "tie": tie("images", labels, [images]),
+        "tolerance": 0.02,
+    }
 
 
 # ---- all of them -----------------------------------------------------------------------------------------------------

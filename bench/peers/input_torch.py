@@ -1,9 +1,9 @@
 """PyTorch's DataLoader over the data of bench/input.py.
 
 It brings no reader for tables, so these are read as its users do who need speed: an iterable data set whose workers
-share the files among them and read large pieces with pyarrow, mix the rows of a piece, and give whole batches, which
-the loader passes on as they are (batch_size=None). Resuming is StatefulDataLoader's, of torchdata; it takes more time
-in every step, so that the throughput is the plain loader's.
+share the files among them and read large pieces with pyarrow (of Parquet whole row groups), mix the rows of a piece, and
+give whole batches, which the loader passes on as they are (batch_size=None). Resuming is StatefulDataLoader's, of
+torchdata; it takes more time in every step, so that the throughput is the plain loader's.
 
 Tokens and images are map-style data sets under a shuffled sampler. Rows of tokens are taken for a whole batch at once
 (__getitems__) from memory-mapped files. JPEGs are decoded and scaled by torchvision's own operations on bytes, and
@@ -25,7 +25,6 @@ import torchvision
 import input_base
 
 PIECE = 4 << 20  # bytes that pyarrow parses at once
-PIECE_ROWS = 16384
 
 
 class TableFiles(torch.utils.data.IterableDataset):
@@ -38,31 +37,38 @@ class TableFiles(torch.utils.data.IterableDataset):
         worker = torch.utils.data.get_worker_info()
         share = self.files[worker.id :: worker.num_workers] if worker else self.files
         while True:
-            random = numpy.random.default_rng([7, self.epoch])
-            order = random.permutation(len(share))
+            order = numpy.random.default_rng([7, self.epoch]).permutation(len(share))
             while self.file < len(order):
+                # Of a file's own, so that going on in its middle finds the same rows.
+                random = numpy.random.default_rng([7, self.epoch, self.file])
                 skip, self.given = self.given, 0
                 for number, batch in enumerate(self.batches(share[order[self.file]], random)):
                     if number >= skip:
                         self.given = number + 1
-                        yield batch
+                        yield {name: torch.from_numpy(values) for name, values in batch.items()}
                 self.file, self.given = self.file + 1, 0
             self.epoch, self.file = self.epoch + 1, 0
 
     def batches(self, path, random):
-        left = None
+        held = None  # rows that did not fill a batch yet
         for piece in self.pieces(path, self.blocks.names + ["label"]):
             rows = piece.num_rows
-            dense, labels = self.blocks.arrays(lambda name: piece.column(name).to_numpy(zero_copy_only=False), rows)
+            block = self.blocks.arrays(lambda name: piece.column(name).to_numpy(zero_copy_only=False), rows)
             order = random.permutation(rows)
-            part = dense[order], labels[order]
-            if left is not None:
-                part = tuple(map(numpy.concatenate, zip(left, part)))
-            whole = len(part[0]) // self.batch * self.batch
-            for at in range(0, whole, self.batch):
-                dense, labels = (torch.from_numpy(values[at : at + self.batch]) for values in part)
-                yield {"dense": dense, "labels": labels}
-            left = tuple(values[whole:] for values in part)
+            if held:
+                missing = self.batch - len(held[1])
+                held = tuple(numpy.concatenate([old, new.take(order[:missing], 0)]) for old, new in zip(held, block))
+                order = order[missing:]
+                if len(held[1]) < self.batch:
+                    continue
+                yield self.named(held)
+            whole = len(order) // self.batch * self.batch
+            for chosen in order[:whole].reshape(-1, self.batch):
+                yield self.named(values.take(chosen, 0) for values in block)
+            held = tuple(values.take(order[whole:], 0) for values in block) if whole < len(order) else None
+
+    def named(self, arrays):
+        return dict(zip(("dense", "labels"), arrays))
 
     def state_dict(self):
         return {"epoch": self.epoch, "file": self.file, "given": self.given}
@@ -95,7 +101,7 @@ def jsonl_pieces(path, names):
 
 def parquet_pieces(path, names):
     file = pyarrow.parquet.ParquetFile(path)
-    return file.iter_batches(batch_size=PIECE_ROWS, columns=names, use_threads=False)
+    return (file.read_row_group(group, names, use_threads=False) for group in range(file.num_row_groups))
 
 
 class Loader(input_base.Pipeline):

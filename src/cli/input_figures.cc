@@ -22,18 +22,34 @@ double since(Clock::time_point start) { return std::chrono::duration<double>(Clo
 struct ColumnSums {
   double sum = 0, squares = 0;
 
-  void add(const Batch& batch, size_t column, int64_t records) {
+  // The weighted sum of a record's values, which is added too.
+  double add(const Batch& batch, size_t column, int64_t record) {
     const Column& kind = batch.columns()[column];
     const int64_t width = kind.shape.numel();
-    for (int64_t r = 0; r < records; ++r) {
-      double of_record = 0, squares_of_record = 0;  // apart, so that small numbers are not lost in large sums
-      for (int64_t e = 0; e < width; ++e) {
-        const double value = read_element(kind.dtype, batch.data(column), r * width + e);
-        of_record += static_cast<double>(e + 1) * value;
-        squares_of_record += value * value;
-      }
-      sum += of_record;
-      squares += squares_of_record;
+    double of_record = 0, squares_of_record = 0;  // apart, so that small numbers are not lost in large sums
+    for (int64_t e = 0; e < width; ++e) {
+      const double value = read_element(kind.dtype, batch.data(column), record * width + e);
+      of_record += static_cast<double>(e + 1) * value;
+      squares_of_record += value * value;
+    }
+    sum += of_record;
+    squares += squares_of_record;
+    return of_record;
+  }
+};
+
+// The sums of all columns, and one that ties them together: over all records, the product of the columns'
+// sums of the record. Labels that moved to other records leave every column's sums as they are, and change
+// this one.
+struct EpochSums {
+  std::vector<ColumnSums> columns;
+  double tie = 0;
+
+  void add(const Batch& batch, int64_t records) {
+    for (int64_t record = 0; record < records; ++record) {
+      double product = 1;
+      for (size_t c = 0; c < columns.size(); ++c) product *= columns[c].add(batch, c, record);
+      tie += product;
     }
   }
 };
@@ -59,16 +75,17 @@ json check(const JobSpec& spec) {
   auto stream = std::make_unique<JobStream>(spec);
   const int64_t records = stream->source().size(), each = spec.train.microbatch;
   const int64_t batches = (records + each - 1) / each, middle = batches / 2;
-  std::vector<ColumnSums> sums(stream->source().columns().size());
+  EpochSums sums{std::vector<ColumnSums>(stream->source().columns().size())};
   std::string kept;
   for (int64_t number = 0; number < batches; ++number) {
     const Batch& batch = stream->get(number);
-    for (size_t c = 0; c < sums.size(); ++c) sums[c].add(batch, c, std::min(each, records - number * each));
+    sums.add(batch, std::min(each, records - number * each));
     if (number == middle) kept = content(batch);
   }
   json columns;
-  for (size_t c = 0; c < sums.size(); ++c)
-    columns[stream->source().columns()[c].name] = {{"sum", sums[c].sum}, {"squares", sums[c].squares}};
+  for (size_t c = 0; c < sums.columns.size(); ++c)
+    columns[stream->source().columns()[c].name] = {{"sum", sums.columns[c].sum},
+                                                   {"squares", sums.columns[c].squares}};
   const size_t bytes = state_bytes(middle, stream->source());
   stream.reset();
 
@@ -76,7 +93,7 @@ json check(const JobSpec& spec) {
   JobStream resumed(spec);
   const Batch& first = resumed.get(middle);
   const double seconds = since(start);
-  return {{"gate", {{"records", records}, {"columns", columns}}},
+  return {{"gate", {{"records", records}, {"columns", columns}, {"tie", sums.tie}}},
           {"resume", {{"ms", 1e3 * seconds}, {"bytes", bytes}, {"same", content(first) == kept}}}};
 }
 
