@@ -14,7 +14,7 @@
 #include "job/files.h"
 #include "job/parse.h"
 #include "job/resolve.h"
-#include "run/job_data.h"
+#include "prepare/job_data.h"
 
 namespace lockstep {
 namespace {

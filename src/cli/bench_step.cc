@@ -15,9 +15,9 @@
 #include "cli/model_options.h"
 #include "graph/op_def.h"
 #include "graph/text.h"
-#include "train/gemm_floor.h"
-#include "train/synthetic.h"
-#include "train/train_step.h"
+#include "train/step/gemm_floor.h"
+#include "train/step/synthetic.h"
+#include "train/step/train_step.h"
 
 namespace lockstep {
 namespace {

@@ -10,9 +10,9 @@
 #include "cli/cli.h"
 #include "job/parse.h"
 #include "job/print.h"
-#include "run/fit.h"
-#include "run/job_options.h"
-#include "run/job_parts.h"
+#include "prepare/fit.h"
+#include "prepare/job_options.h"
+#include "prepare/job_parts.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "cli/data_job.h"
 #include "cli/data_values.h"
-#include "run/job_data.h"
+#include "prepare/job_data.h"
 
 namespace lockstep {
 namespace {

@@ -15,7 +15,7 @@
 #include "job/parse.h"
 #include "job/resolve.h"
 #include "observe/terminal.h"
-#include "run/job_data.h"
+#include "prepare/job_data.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,7 @@
 #include "cli/data_job.h"
 #include "data/shards/shard_set.h"
 #include "job/choices.h"
-#include "run/job_data.h"
+#include "prepare/job_data.h"
 
 namespace lockstep {
 namespace {

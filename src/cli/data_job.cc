@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "job/parse.h"
-#include "run/job_options.h"
+#include "prepare/job_options.h"
 
 namespace lockstep {
 

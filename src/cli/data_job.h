@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "run/job_parts.h"
+#include "prepare/job_parts.h"
 
 namespace lockstep {
 

@@ -11,7 +11,7 @@
 #include "cli/data_job.h"
 #include "data/order/shuffle_report.h"
 #include "job/choices.h"
-#include "run/job_data.h"
+#include "prepare/job_data.h"
 
 namespace lockstep {
 namespace {

@@ -15,9 +15,9 @@
 #include "comm/leaf_split.h"
 #include "data/order/shuffle_report.h"
 #include "data/stream/batch_stream.h"
-#include "run/job_data.h"
-#include "run/job_options.h"
-#include "run/job_reading.h"
+#include "prepare/job_data.h"
+#include "prepare/job_options.h"
+#include "prepare/job_reading.h"
 
 namespace lockstep {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "data/stream/batch_stream.h"
 #include "job/spec.h"
-#include "run/job_data.h"
-#include "run/job_reading.h"
+#include "prepare/job_data.h"
+#include "prepare/job_reading.h"
 
 namespace lockstep {
 

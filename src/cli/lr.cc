@@ -13,8 +13,8 @@
 #include "job/files.h"
 #include "job/parse.h"
 #include "observe/plot.h"
-#include "run/job_data.h"
-#include "run/job_schedule.h"
+#include "prepare/job_data.h"
+#include "prepare/job_schedule.h"
 
 namespace lockstep {
 namespace {

@@ -1,7 +1,7 @@
 // lockstep lr JOB --range-test: trains with rising rates and says which to use.
 #pragma once
 #include "job/spec.h"
-#include "train/lr_range.h"
+#include "train/rate/lr_range.h"
 
 namespace lockstep {
 

@@ -16,7 +16,7 @@
 #include "launch/environment.h"
 #include "launch/error_file.h"
 #include "launch/launcher.h"
-#include "run/job_options.h"
+#include "prepare/job_options.h"
 #include "run/join_workers.h"
 #include "run/train_run.h"
 

@@ -175,7 +175,7 @@ struct TrainSpec {
 struct ReduceSpec {
   ReduceVia via = ReduceVia::kDirect;
   SumOrder order = SumOrder::kCanonical;
-  std::optional<int64_t> bucket;  // bytes; unset: see train/buckets.h
+  std::optional<int64_t> bucket;  // bytes; unset: see train/sums/buckets.h
 };
 
 struct StrategySpec {

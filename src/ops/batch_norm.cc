@@ -3,7 +3,7 @@
 //
 // x is [..., C]; statistics are taken per channel over all other axes. Training normalises by the biased
 // variance of the batch, as PyTorch does, and also gives the unbiased one: running statistics are moved once
-// per step by whoever has the statistics of all its microbatches (train/statistics.h). Otherwise the running
+// per step by whoever has the statistics of all its microbatches (train/update/statistics.h). Otherwise the running
 // statistics normalise. The gradient flows through y alone.
 #include <cmath>
 

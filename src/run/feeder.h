@@ -9,7 +9,7 @@
 #include "data/order/step_order.h"
 #include "data/source/source.h"
 #include "data/stream/batch_stream.h"
-#include "train/train_step.h"
+#include "train/step/train_step.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "observe/record_json.h"
-#include "run/job_data.h"
+#include "prepare/job_data.h"
 
 namespace lockstep {
 namespace {

@@ -6,10 +6,10 @@
 #include <optional>
 
 #include "observe/records.h"
-#include "run/job_parts.h"
-#include "train/early_stop.h"
-#include "train/evaluate.h"
-#include "train/train_step.h"
+#include "prepare/job_parts.h"
+#include "train/evaluate/early_stop.h"
+#include "train/evaluate/evaluate.h"
+#include "train/step/train_step.h"
 
 namespace lockstep {
 

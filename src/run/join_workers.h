@@ -6,7 +6,7 @@
 
 #include "comm/transport.h"
 #include "launch/placement.h"
-#include "run/job_parts.h"
+#include "prepare/job_parts.h"
 
 namespace lockstep {
 

@@ -5,11 +5,11 @@
 
 #include "backend/backend.h"
 #include "run/feeder.h"
-#include "run/fit.h"
-#include "run/job_data.h"
-#include "run/job_options.h"
-#include "run/job_parts.h"
-#include "run/job_reading.h"
+#include "prepare/fit.h"
+#include "prepare/job_data.h"
+#include "prepare/job_options.h"
+#include "prepare/job_parts.h"
+#include "prepare/job_reading.h"
 
 namespace lockstep {
 

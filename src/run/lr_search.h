@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "job/spec.h"
-#include "train/lr_range.h"
-#include "train/schedule.h"
+#include "train/rate/lr_range.h"
+#include "train/rate/schedule.h"
 
 namespace lockstep {
 

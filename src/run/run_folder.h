@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "run/job_parts.h"
+#include "prepare/job_parts.h"
 
 namespace lockstep {
 

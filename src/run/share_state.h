@@ -5,7 +5,7 @@
 #pragma once
 #include "comm/group.h"
 #include "run/run_state.h"
-#include "train/train_step.h"
+#include "train/step/train_step.h"
 
 namespace lockstep {
 

@@ -13,9 +13,9 @@
 
 #include "run/feeder.h"
 #include "run/held_out.h"
-#include "run/job_parts.h"
-#include "run/job_plan.h"
-#include "run/job_reading.h"
+#include "prepare/job_parts.h"
+#include "prepare/job_plan.h"
+#include "prepare/job_reading.h"
 #include "run/run_state.h"
 #include "run/signals.h"
 #include "run/watch.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "run/job_parts.h"
+#include "prepare/job_parts.h"
 
 namespace lockstep {
 

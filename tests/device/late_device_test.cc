@@ -7,8 +7,8 @@
 #include "model/gpt.h"
 #include "model/resnet.h"
 #include "model/tabular.h"
-#include "train/synthetic.h"
-#include "train/train_step.h"
+#include "train/step/synthetic.h"
+#include "train/step/train_step.h"
 
 namespace lockstep {
 namespace {

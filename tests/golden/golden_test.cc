@@ -15,7 +15,7 @@
 #include "model/resnet.h"
 #include "model/tabular.h"
 #include "tensor_error.h"
-#include "train/train_step.h"
+#include "train/step/train_step.h"
 
 namespace lockstep {
 namespace {

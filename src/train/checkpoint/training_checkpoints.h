@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "train/checkpoint/background_writer.h"
-#include "train/train_step.h"
+#include "train/step/train_step.h"
 
 namespace lockstep {
 

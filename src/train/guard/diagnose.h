@@ -11,7 +11,7 @@
 
 #include "train/guard/guard.h"
 #include "train/guard/inspection.h"
-#include "train/schedule.h"
+#include "train/rate/schedule.h"
 
 namespace lockstep {
 

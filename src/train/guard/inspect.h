@@ -9,7 +9,7 @@
 
 #include "train/guard/guard.h"
 #include "train/guard/inspection.h"
-#include "train/train_step.h"
+#include "train/step/train_step.h"
 
 namespace lockstep {
 

@@ -9,7 +9,7 @@
 #include "model/gpt.h"
 #include "model/resnet.h"
 #include "model/tabular.h"
-#include "train/synthetic.h"
+#include "train/step/synthetic.h"
 
 namespace lockstep {
 namespace {

@@ -1,0 +1,58 @@
+#include "prepare/announce.h"
+
+#include <fmt/format.h>
+
+#include "prepare/job_options.h"
+
+namespace lockstep {
+namespace {
+
+std::string data_line(const Data& data) {
+  std::string line = fmt::format("{} training records", data.train->size());
+  if (data.eval) line += fmt::format(", {} held out", data.eval->size());
+  return line;
+}
+
+std::string reduce_line(const ReduceSpec& reduce, const Buckets& buckets) {
+  if (reduce.via == ReduceVia::kNone)
+    return "are not exchanged: every worker trains alone, to measure what communication costs";
+  std::string line = fmt::format("reduced in buckets: {}", buckets.text());
+  if (reduce.order == SumOrder::kFast)
+    line += "; in the fast order, so that the bits depend on the number of workers";
+  return line;
+}
+
+std::string course_line(const Schedule& schedule, LrDecay decay, int64_t steps) {
+  return fmt::format("{} steps, {} of them warm-up, then {}", steps, schedule.warmup_steps(), name_of(decay));
+}
+
+}  // namespace
+
+std::vector<std::string> announcement(const JobParts& parts, const Group* group, const Buckets& buckets,
+                                      const std::string& architecture, int64_t planned_bytes) {
+  const JobSpec& spec = parts.spec;
+  const ResolvedJob& job = parts.resolved;
+  std::vector<std::string> lines;
+  const auto line = [&](std::string_view name, const std::string& text) {
+    lines.push_back(fmt::format("{:<10} {}", name, text));
+  };
+  line("job", fmt::format("{} ({})", spec.name, spec.file));
+  line("model", fmt::format("{}, {} parameters, {}", spec.model.family->name, parameter_count(parts.model),
+                            name_of(spec.train.precision)));
+  line("data", data_line(parts.data));
+  line("step", fmt::format("{} samples = {} microbatches of {}, summed in {} leaves", spec.train.global_batch,
+                           job.microbatches, spec.train.microbatch, job.leaves));
+  line("course", course_line(parts.schedule, spec.train.lr.decay, parts.steps()));
+  line("peak lr", parts.schedule.reason());
+  line("machine", fmt::format("{}, {} threads, {:.1f} MiB planned", architecture,
+                              job_threads(spec, parts.host), static_cast<double>(planned_bytes) / (1 << 20)));
+  if (group != nullptr) {
+    line("workers", group->split().text());
+    line("gradients", reduce_line(spec.strategy.reduce, buckets));
+  }
+  line("identity", parts.identity.sha256());
+  line("output", spec.output);
+  return lines;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,160 @@
+#include "prepare/fit.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "base/available_memory.h"
+#include "prepare/job_options.h"
+
+namespace lockstep {
+namespace {
+
+double gib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
+std::string size_text(int64_t bytes) {
+  return bytes < (1 << 30) ? fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20))
+                           : fmt::format("{:.2f} GiB", gib(bytes));
+}
+
+// A change to the job that takes less memory.
+struct Change {
+  std::string set;  // as --set takes it
+  std::string price;
+  std::function<void(JobSpec&)> apply;
+};
+
+std::vector<Change> recompute_changes(const JobSpec& spec) {
+  std::vector<Change> changes;
+  for (const Recompute policy : {Recompute::kCheap, Recompute::kBlock})
+    if (policy > spec.train.recompute)
+      changes.push_back({fmt::format("train.recompute={}", name_of(policy)), "the same bits, more time",
+                         [policy](JobSpec& job) { job.train.recompute = policy; }});
+  return changes;
+}
+
+Change microbatch_change(const JobSpec& spec, int64_t microbatch, int64_t leaves) {
+  Change change{fmt::format("train.microbatch={}", microbatch), "more microbatches of fewer samples",
+                [microbatch, leaves](JobSpec& job) {
+                  job.train.microbatch = microbatch;
+                  job.strategy.leaves = std::min(leaves, job.strategy.leaves.value_or(leaves));
+                }};
+  // More microbatches would have more leaves, and those more partial sums to hold.
+  if (!spec.strategy.leaves) change.set += fmt::format(" --set strategy.leaves={}", leaves);
+  return change;
+}
+
+std::vector<Change> numeric_changes(const JobSpec& spec, int64_t leaves) {
+  std::vector<Change> changes;
+  if (leaves > 1)
+    changes.push_back({"strategy.leaves=1", "another order of sums, for at most one worker",
+                       [](JobSpec& job) { job.strategy.leaves = 1; }});
+  if (spec.train.precision == Precision::kFp32)
+    changes.push_back({"train.precision=bf16", "rounds activations to bf16",
+                       [](JobSpec& job) { job.train.precision = Precision::kBf16; }});
+  if (spec.train.ema > 0)
+    changes.push_back(
+        {"train.ema=0", "evaluates the weights themselves", [](JobSpec& job) { job.train.ema = 0; }});
+  for (const OptimizerName name : {OptimizerName::kLion, OptimizerName::kAdafactor})
+    if (name != spec.train.optimizer.name)
+      changes.push_back({fmt::format("train.optimizer.name={}", name_of(name)),
+                         "another optimizer, to be tuned anew",
+                         [name](JobSpec& job) { job.train.optimizer.name = name; }});
+  return changes;
+}
+
+int64_t planned_bytes(const JobSpec& spec, const InputSizes& inputs, Backend& backend,
+                      const std::optional<HostPlace>& host) {
+  const Model model = build_job_model(spec, inputs);
+  const ResolvedJob job = resolve(spec, {.parameters = parameter_count(model), .train_samples = {}});
+  return plan_job(spec, job, model, inputs, backend, host).bytes();
+}
+
+// Tries changes one by one and keeps a line for each that takes less.
+class Search {
+ public:
+  Search(const JobSpec& spec, const JobPlan& plan, int64_t limit, const InputSizes& inputs, Backend& backend)
+      : spec_(spec),
+        planned_(plan.bytes()),
+        host_(plan.host),
+        limit_(limit),
+        inputs_(inputs),
+        backend_(backend),
+        all_(spec) {}
+
+  // A change with which the job does not hold together is left out.
+  void attempt(const Change& change) {
+    JobSpec changed = spec_;
+    change.apply(changed);
+    try {
+      const int64_t bytes = planned_bytes(changed, inputs_, backend_, host_);
+      if (bytes >= planned_) return;
+      lines_ += fmt::format("  --set {:<44}{:>12}   {}{}\n", change.set, size_text(bytes), change.price,
+                            bytes > limit_ ? "; not enough alone" : "");
+      fits_ = fits_ || bytes <= limit_;
+      change.apply(all_);
+    } catch (const UserError&) {
+    }
+  }
+
+  // The largest microbatch that fits, or the smallest that takes less.
+  void try_microbatches(int64_t leaves) {
+    for (int64_t microbatch = spec_.train.microbatch; microbatch > 1;) {
+      microbatch = smaller(microbatch);
+      const Change change = microbatch_change(spec_, microbatch, leaves);
+      JobSpec changed = spec_;
+      change.apply(changed);
+      if (microbatch == 1 || fits(changed)) return attempt(change);
+    }
+  }
+
+  std::string report() {
+    if (lines_.empty()) return "nothing that the job file sets takes less; use a smaller model\n";
+    std::string text = "what takes less:\n" + lines_;
+    if (fits_) return text;
+    const int64_t together = planned_bytes(all_, inputs_, backend_, host_);
+    return text + fmt::format("  {:<50}{:>12}{}\n", "all of these together", size_text(together),
+                              together > limit_ ? "   still too much: use a smaller model" : "");
+  }
+
+ private:
+  int64_t smaller(int64_t microbatch) const {
+    int64_t next = microbatch / 2;
+    while (next > 1 && spec_.train.global_batch % next != 0) --next;
+    return std::max<int64_t>(1, next);
+  }
+  bool fits(const JobSpec& changed) const {
+    try {
+      return planned_bytes(changed, inputs_, backend_, host_) <= limit_;
+    } catch (const UserError&) {
+      return false;
+    }
+  }
+
+  const JobSpec& spec_;
+  int64_t planned_;
+  std::optional<HostPlace> host_;
+  int64_t limit_;
+  const InputSizes& inputs_;
+  Backend& backend_;
+  JobSpec all_;
+  std::string lines_;
+  bool fits_ = false;
+};
+
+}  // namespace
+
+void require_fit(const JobSpec& spec, const ResolvedJob& job, const JobPlan& plan, const InputSizes& inputs,
+                 Backend& backend, const HostShare& host) {
+  const int64_t limit = spec.strategy.memory ? *spec.strategy.memory : host.memory(available_memory_bytes());
+  if (plan.bytes() <= limit || limit == 0) return;
+  Search search(spec, plan, limit, inputs, backend);
+  for (const Change& change : recompute_changes(spec)) search.attempt(change);
+  search.try_microbatches(job.leaves);
+  for (const Change& change : numeric_changes(spec, job.leaves)) search.attempt(change);
+  throw DoesNotFit("{}: a worker would take {} and {} {}\n{}{}", spec.where("strategy.memory"),
+                   size_text(plan.bytes()),
+                   spec.strategy.memory ? "strategy.memory gives it" : "this machine has for it",
+                   size_text(limit), plan.table(), search.report());
+}
+
+}  // namespace lockstep

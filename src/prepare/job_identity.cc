@@ -1,0 +1,65 @@
+#include "prepare/job_identity.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/sha256.h"
+#include "data/order/order.h"
+#include "graph/text.h"
+#include "job/fields.h"
+#include "job/value.h"
+
+namespace lockstep {
+namespace {
+
+// The sections and keys of the job file that decide bits as they are written. Those that act through several
+// values at once (steps, learning rate, leaves) are added resolved.
+constexpr auto kPaths = std::to_array<std::string_view>(
+    {"model.", "data.seed", "data.shuffle", "data.train.weights", "data.train.weight_changes",
+     "train.global_batch", "train.microbatch", "train.optimizer.", "train.precision",
+     "train.stochastic_rounding", "train.clip_norm", "train.ema", "train.guard.", "train.seed",
+     "strategy.tensor", "strategy.reduce.order"});
+
+bool decides_bits(std::string_view path) {
+  return std::any_of(kPaths.begin(), kPaths.end(), [&](std::string_view entry) {
+    return entry.ends_with('.') ? path.starts_with(entry) : path == entry;
+  });
+}
+
+void add_schedule(Identity& identity, const Schedule& schedule, LrDecay decay) {
+  identity.add("train.lr.decay", name_of(decay));
+  identity.add("train.lr.peak", schedule.peak());
+  identity.add("train.lr.warmup_steps", schedule.warmup_steps());
+  identity.add("train.lr.min", schedule.settings().min);
+  identity.add("train.lr.power", schedule.settings().power);
+  // Where nothing falls to an end, a run may be made longer and goes on as it would have.
+  if (schedule.fall_end() == schedule.fall_begin()) return;
+  identity.add("train.lr.falls_from_step", schedule.fall_begin());
+  identity.add("train.lr.falls_to_step", schedule.fall_end());
+}
+
+}  // namespace
+
+Identity job_identity(const JobSpec& spec, const ResolvedJob& job, const Schedule& schedule,
+                      const Model& model, const Data& data, const std::string& architecture) {
+  Identity identity;
+  identity.add("contract", kContractVersion);
+  identity.add("architecture", architecture);
+  for (const Field& field : job_fields()) {
+    if (!decides_bits(field.path()) || !spec.origins.contains(std::string(field.path()))) continue;
+    if (const auto text = value_text(field, spec)) identity.add(field.path(), *text);
+  }
+  add_schedule(identity, schedule, spec.train.lr.decay);
+  identity.add("strategy.leaves", job.leaves);
+  // Where a rewind goes back to.
+  if (spec.train.guard.non_finite == NonFinitePolicy::kRewind)
+    identity.add("checkpoint.every", job.checkpoint_every.value_or(0));
+  identity.add("data.train", data.train->fingerprint());
+  identity.add("data.order_version", kOrderVersion);
+  Sha256 graph;
+  graph.update(to_text(model.graph));
+  identity.add("model.graph", graph.finish());
+  return identity;
+}
+
+}  // namespace lockstep

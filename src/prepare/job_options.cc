@@ -1,0 +1,82 @@
+#include "prepare/job_options.h"
+
+#include "job/workers.h"
+
+namespace lockstep {
+namespace {
+
+OptimizerSettings optimizer_of(const JobSpec& spec) {
+  const OptimizerSpec& from = spec.train.optimizer;
+  OptimizerSettings settings;
+  settings.name = name_of(from.name);
+  settings.beta1 = from.betas[0];
+  settings.beta2 = from.betas[1];
+  settings.epsilon = from.eps;
+  settings.weight_decay = from.weight_decay;
+  settings.momentum = from.momentum;
+  settings.nesterov = from.nesterov;
+  settings.clip_norm = spec.train.clip_norm;
+  return settings;
+}
+
+}  // namespace
+
+PassOptions job_passes(const JobSpec& spec) {
+  PassOptions passes;
+  passes.recompute = spec.train.recompute;
+  if (spec.train.precision == Precision::kBf16) passes.compute = DType::kBF16;
+  passes.stochastic_rounding = spec.train.stochastic_rounding;
+  return passes;
+}
+
+TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
+  TrainOptions options;
+  options.passes = job_passes(spec);
+  options.optimizer = optimizer_of(spec);
+  options.seed = static_cast<uint64_t>(spec.train.seed);
+  options.microbatches = job.microbatches;
+  options.leaves = job.leaves;
+  options.ema = spec.train.ema;
+  options.workers = job_workers(spec);
+  const ReduceSpec& reduce = spec.strategy.reduce;
+  options.reduce.order = reduce.order;
+  options.reduce.bucket_bytes = reduce.bucket.value_or(0);
+  options.reduce.exchange = reduce.via != ReduceVia::kNone;
+  return options;
+}
+
+GuardSettings job_guard(const JobSpec& spec) {
+  const GuardSpec& from = spec.train.guard;
+  return {.policy = from.non_finite,
+          .max_skips = from.max_skips,
+          .spike_factor = from.spike_factor,
+          .spike_window = from.spike_window,
+          .lr_cut = from.lr_cut};
+}
+
+TroubleFacts job_facts(const JobParts& parts) {
+  const TrainSpec& train = parts.spec.train;
+  TroubleFacts facts;
+  facts.microbatches = parts.resolved.microbatches;
+  facts.peak_lr = parts.schedule.peak();
+  facts.schedule = parts.schedule.settings();
+  facts.bf16 = train.precision == Precision::kBf16;
+  facts.optimizer = name_of(train.optimizer.name);
+  facts.beta2 = train.optimizer.betas[1];
+  facts.clip_norm = train.clip_norm;
+  return facts;
+}
+
+int64_t job_workers(const JobSpec& spec) { return wanted_workers(spec).value_or(1); }
+
+DeviceOptions job_device(const JobSpec& spec, const HostShare& host) {
+  return {.kind = spec.device,
+          .threads = job_threads(spec, host),
+          .local_rank = static_cast<int>(host.local_rank)};
+}
+
+int job_threads(const JobSpec& spec, const HostShare& host) {
+  return spec.strategy.threads ? static_cast<int>(*spec.strategy.threads) : host.processors;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,24 @@
+// What a job says about the step, in the terms of the parts that make it.
+#pragma once
+#include "job/resolve.h"
+#include "prepare/host_share.h"
+#include "prepare/job_parts.h"
+#include "train/guard/diagnose.h"
+#include "train/guard/guard.h"
+#include "train/step/train_plans.h"
+
+namespace lockstep {
+
+PassOptions job_passes(const JobSpec& spec);
+TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job);
+GuardSettings job_guard(const JobSpec& spec);
+// What a diagnosis of a bad step knows of the job.
+TroubleFacts job_facts(const JobParts& parts);
+// Threads of a worker: what the job says, or its share of the host's processors.
+int job_threads(const JobSpec& spec, const HostShare& host);
+// The device that this worker computes on.
+DeviceOptions job_device(const JobSpec& spec, const HostShare& host);
+// What the job asks for, where nothing is one.
+int64_t job_workers(const JobSpec& spec);
+
+}  // namespace lockstep

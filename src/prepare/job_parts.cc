@@ -1,0 +1,28 @@
+#include "prepare/job_parts.h"
+
+#include "job/files.h"
+#include "prepare/job_data.h"
+#include "prepare/job_identity.h"
+#include "prepare/job_options.h"
+#include "prepare/job_schedule.h"
+
+namespace lockstep {
+
+JobParts build_parts(JobSpec spec, const Backend& backend, const HostShare& host, bool leads) {
+  resolve(spec);  // refuses what does not hold together before anything is read
+  require_files(spec);
+  Data data = open_job_data(spec, host, leads);
+  const InputSizes inputs = input_sizes(*data.train);
+  Model model = build_job_model(spec, inputs);
+  const ResolvedJob resolved =
+      resolve(spec, {.parameters = parameter_count(model), .train_samples = data.train->size()});
+  Schedule schedule = job_schedule(spec, resolved);
+  TrainOptions options = job_train_options(spec, resolved);
+  options.draws_weights = leads;
+  Identity identity = job_identity(spec, resolved, schedule, model, data, backend.architecture());
+  return {std::move(spec),    host,     std::move(data), inputs,
+          std::move(model),   resolved, schedule,        std::move(options),
+          std::move(identity)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+// The parts that a job names, built and checked against each other: everything that exists before memory is
+// taken for training.
+#pragma once
+#include "data/open/open.h"
+#include "job/resolve.h"
+#include "model/model.h"
+#include "prepare/host_share.h"
+#include "prepare/job_model.h"
+#include "train/checkpoint/identity.h"
+#include "train/rate/schedule.h"
+#include "train/step/train_plans.h"
+
+namespace lockstep {
+
+struct JobParts {
+  JobSpec spec;
+  HostShare host;
+  Data data;
+  InputSizes inputs;
+  Model model;
+  ResolvedJob resolved;
+  Schedule schedule;
+  TrainOptions options;
+  Identity identity;
+
+  int64_t steps() const { return *resolved.steps; }
+};
+
+// For a worker with this part of its host. Throws UserError. A worker that does not lead gets no records to
+// evaluate on, and draws no weights: the leader's are given to it.
+JobParts build_parts(JobSpec spec, const Backend& backend, const HostShare& host, bool leads = true);
+
+}  // namespace lockstep

@@ -1,0 +1,30 @@
+// A job planned for a backend: all its plans and the memory they take, before any of it is taken.
+#pragma once
+#include "job/resolve.h"
+#include "prepare/job_model.h"
+#include "train/step/train_memory.h"
+
+namespace lockstep {
+
+// What the process takes before a model takes anything: pages of the program and of its libraries. Measured
+// with `lockstep --version` on Debian 12: 13.7 MiB.
+inline constexpr int64_t kProgramBytes = int64_t{14} << 20;
+
+struct JobPlan {
+  TrainPlans train;
+  TrainMemory memory;
+  BesideSteps beside;
+  std::optional<HostPlace> host;
+
+  int64_t bytes() const { return memory.bytes() + beside.bytes(); }
+  std::string table() const { return memory_table(train, memory, beside); }
+};
+
+// `host`: where the workers of a host hold the state together, the place of this one. Throws UserError.
+JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model, const InputSizes& inputs,
+                 Backend& backend, std::optional<HostPlace> host = {});
+// The place to plan with before any worker is there: all are on this machine, unless the job has pools of
+// machines.
+std::optional<HostPlace> expected_host(const JobSpec& spec);
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+// Evaluator: a model made ready to be measured on held-out records.
+//
+// Forward only, on the graph that is built for evaluation, with the passes of training (a bf16 job is
+// evaluated in bf16). Records are read in their order, in full batches and a tail of its own size: nothing is
+// padded, so every record counts once. Bits do not depend on threads; the size of a batch may move the last
+// ones of the loss.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "data/source/source.h"
+#include "data/stream/batch_stream.h"
+#include "model/model.h"
+#include "runtime/compile.h"
+#include "train/evaluate/eval_result.h"
+
+namespace lockstep {
+
+// What evaluates a batch with an evaluation model.
+Plan plan_evaluation(const Model& model, Backend& backend, const PassOptions& passes);
+int64_t evaluation_bytes(const Plan& plan);  // inputs and arena; the weights are the caller's
+
+class Evaluator {
+ public:
+  // Gives the evaluation model for a number of records per batch.
+  using Build = std::function<Model(int64_t batch)>;
+  // Gives the device address of a parameter or running statistic: the weights, or their moving average. Rows
+  // of tables must be up to date.
+  using AddressOf = std::function<void*(std::string_view name)>;
+
+  Evaluator(const Build& build, Backend& backend, const PassOptions& passes, int64_t batch, int64_t records);
+
+  // `source` has as many records as was said; `after_batch` is called after every batch. Throws UserError
+  // when it lacks a column that the model takes.
+  EvalResult run(
+      const Source& source, const AddressOf& address_of, const std::function<void()>& after_batch = [] {},
+      const StreamOptions& reading = {});
+
+  Task task() const { return task_; }
+  int64_t planned_bytes() const { return planned_bytes_; }  // inputs and arena
+
+ private:
+  class Scores;
+  std::unique_ptr<Executable> prepare(const Build& build, const PassOptions& passes, int64_t batch);
+  void bind_weights(Executable& executable, const AddressOf& address_of) const;
+  void run_batch(Executable& executable, const Batch& batch, Scores& scores);
+
+  Backend& backend_;
+  int64_t batch_;
+  int64_t records_;
+  Task task_ = Task::kClassify;
+  int64_t planned_bytes_ = 0;
+  std::shared_ptr<Buffer> arena_;     // of both
+  std::unique_ptr<Executable> full_;  // null with fewer records than a batch
+  std::unique_ptr<Executable> tail_;  // null when batches come out even
+  std::unordered_map<std::string, std::unique_ptr<Buffer>> inputs_;
+};
+
+}  // namespace lockstep

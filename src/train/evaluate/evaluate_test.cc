@@ -1,0 +1,193 @@
+// Evaluation of every family: against the interpreter, with a tail, over threads.
+#include "train/evaluate/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/error.h"
+#include "data/open/open.h"
+#include "data/source/wrapped_source.h"
+#include "graph/interpreter.h"
+#include "model/encoder.h"
+#include "model/gpt.h"
+#include "model/resnet.h"
+#include "model/tabular.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kRecords = 13;
+
+struct Family {
+  Evaluator::Build build;
+  std::shared_ptr<const Source> source;
+};
+
+// Frauds are rare: a range of records in the middle of which one is.
+std::shared_ptr<const Source> around_a_fraud(const std::shared_ptr<const Source>& source) {
+  Batch batch(source->columns(), 1);
+  int64_t record = kRecords;
+  do source->fill(std::vector{++record}, batch);
+  while (batch.values<float>(batch.index_of("labels"))[0] < 0.5f);
+  return std::make_shared<SliceSource>(source, record - kRecords / 2, kRecords);
+}
+
+Family make_family(const std::string& name) {
+  DataOptions options;
+  options.train.samples = 200;
+  options.eval.samples = kRecords;
+  options.seq = 9;
+  options.vocab = 31;
+  options.classes = 3;
+  options.image = 32;
+  options.padded = true;
+  options.encoding.buckets = 40;
+  using Format = DataOptions::Format;
+  if (name == "gpt") {
+    options.format = Format::kPatternTokens;
+    return {[](int64_t b) { return build_gpt({1, 24, 2, 31, b, 9, 0.1, false}); }, open_data(options).eval};
+  }
+  if (name == "encoder") {
+    options.format = Format::kPatternText;
+    return {[](int64_t b) {
+              return build_encoder({1, 24, 2, 48, 31, 3, b, 9, 0.1, true, false});
+            },
+            open_data(options).eval};
+  }
+  if (name == "resnet") {
+    options.format = Format::kPatternImages;
+    return {[](int64_t b) { return build_resnet({18, 4, 32, 3, b, false}); }, open_data(options).eval};
+  }
+  options.format = Format::kFraud;
+  options.train.samples = 2000;
+  const auto source = around_a_fraud(open_data(options).train);
+  int64_t tables = 0, dense = 0;
+  for (const Column& column : source->columns()) {
+    tables += column.name.starts_with("category.");
+    if (column.name == "dense") dense = column.shape.numel();
+  }
+  return {[=](int64_t b) { return build_tabular({tables, 40, 8, dense, {16}, {16}, b, false}); }, source};
+}
+
+// The weights of a model fresh from the seed; running statistics that are neither 0 nor 1.
+std::unordered_map<std::string, std::vector<float>> make_weights(const Model& model) {
+  std::unordered_map<std::string, std::vector<float>> weights;
+  size_t next = 0;
+  for (const GraphInput& input : model.graph.inputs()) {
+    if (input.role == Role::kInput) continue;
+    const std::string& name = model.graph.name(input.value);
+    std::vector<float>& values = weights[name];
+    values.resize(static_cast<size_t>(model.graph.type(input.value).shape.numel()));
+    if (input.role == Role::kParam)
+      init_param(model.params[next++], 3, 0, values);
+    else
+      std::fill(values.begin(), values.end(), name.ends_with("var") ? 1.5f : 0.1f);
+  }
+  return weights;
+}
+
+EvalResult evaluate(const Family& family, int64_t batch, int threads, const PassOptions& passes = {}) {
+  const auto backend = make_cpu_backend(threads);
+  std::unordered_map<std::string, std::unique_ptr<Buffer>> buffers;
+  for (const auto& [name, values] : make_weights(family.build(1))) {
+    const auto bytes = static_cast<int64_t>(values.size() * sizeof(float));
+    buffers[name] = backend->allocate(bytes);
+    backend->upload(buffers[name]->data(), values.data(), bytes);
+  }
+  Evaluator evaluator(family.build, *backend, passes, batch, kRecords);
+  EXPECT_GT(evaluator.planned_bytes(), 0);
+  return evaluator.run(*family.source,
+                       [&](std::string_view name) { return buffers.at(std::string(name))->data(); });
+}
+
+std::vector<double> numbers(const EvalResult& r) {
+  std::vector<double> values{r.loss, static_cast<double>(r.count), static_cast<double>(r.samples)};
+  for (const auto& metric : {r.perplexity, r.accuracy, r.auc, r.f1, r.f1_threshold})
+    if (metric) values.push_back(*metric);
+  return values;
+}
+
+class Evaluation : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Evaluation, EqualsTheInterpreter) {
+  const Family family = make_family(GetParam());
+  const Model model = family.build(kRecords);
+  RefTensors inputs;
+  const auto weights = make_weights(model);
+  Batch batch(family.source->columns(), kRecords);
+  std::vector<int64_t> records(kRecords);
+  std::iota(records.begin(), records.end(), 0);
+  family.source->fill(records, batch);
+  for (const GraphInput& input : model.graph.inputs()) {
+    const std::string& name = model.graph.name(input.value);
+    RefTensor& tensor = inputs.emplace(name, RefTensor(model.graph.type(input.value))).first->second;
+    const void* data =
+        input.role == Role::kInput ? batch.data(batch.index_of(name)) : weights.at(name).data();
+    for (int64_t i = 0; i < tensor.numel(); ++i) tensor[i] = read_element(tensor.type.dtype, data, i);
+  }
+  const std::vector<RefTensor> want = interpret(model.graph, inputs);
+  const EvalResult result = evaluate(family, kRecords, 2);
+  EXPECT_NEAR(result.loss, want[0].scalar() / want[1].scalar(), 1e-5 * result.loss);
+  EXPECT_EQ(static_cast<double>(result.count), want[1].scalar());
+  const RefTensor& labels = inputs.at(model.task == Task::kNextToken ? "targets" : "labels");
+  double right = 0;
+  for (int64_t i = 0; i < labels.numel(); ++i)
+    right += model.task == Task::kBinary ? (want[2][i] >= 0) == (labels[i] > 0.5) : want[2][i] == labels[i];
+  EXPECT_EQ(*result.accuracy, right / want[1].scalar());
+}
+
+TEST_P(Evaluation, TheTailCountsOnce) {
+  const Family family = make_family(GetParam());
+  const EvalResult whole = evaluate(family, kRecords, 2);
+  for (const int64_t batch : {1, 5, 50}) {
+    const EvalResult parts = evaluate(family, batch, 2);
+    EXPECT_EQ(parts.count, whole.count);
+    EXPECT_EQ(parts.samples, kRecords);
+    EXPECT_NEAR(parts.loss, whole.loss, 1e-5 * whole.loss);
+    EXPECT_EQ(parts.accuracy, whole.accuracy);
+  }
+}
+
+TEST_P(Evaluation, AnyNumberOfThreads) {
+  const Family family = make_family(GetParam());
+  PassOptions bf16;
+  bf16.compute = DType::kBF16;
+  const std::vector<double> want = numbers(evaluate(family, 5, 1));
+  const std::vector<double> want_bf16 = numbers(evaluate(family, 5, 1, bf16));
+  EXPECT_NEAR(want_bf16[0], want[0], 2e-2 * want[0]);
+  EXPECT_NE(want_bf16[0], want[0]);
+  for (const int threads : {2, 8}) {
+    EXPECT_EQ(numbers(evaluate(family, 5, threads)), want);
+    EXPECT_EQ(numbers(evaluate(family, 5, threads, bf16)), want_bf16);
+  }
+}
+
+TEST_P(Evaluation, HasTheMetricsOfItsTask) {
+  const Family family = make_family(GetParam());
+  const EvalResult result = evaluate(family, kRecords, 2);
+  const Task task = family.build(1).task;
+  for (const std::string_view metric : {"loss", "perplexity", "accuracy", "auc", "f1"}) {
+    const auto known = metrics_of(task);
+    if (std::find(known.begin(), known.end(), metric) != known.end()) {
+      EXPECT_NO_THROW(metric_value(result, metric));
+      EXPECT_NO_THROW(check_metric(task, metric));
+    } else {
+      EXPECT_THROW(metric_value(result, metric), UserError);
+      EXPECT_THROW(check_metric(task, metric), UserError);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Evaluation, ::testing::Values("gpt", "encoder", "tabular", "resnet"),
+                         [](const auto& info) { return info.param; });
+
+TEST(Evaluator, RefusesDataThatDoesNotFit) {
+  const Family gpt = make_family("gpt");
+  EXPECT_THROW(evaluate({gpt.build, make_family("resnet").source}, 4, 1), UserError);
+  const auto longer = [](int64_t b) { return build_gpt({1, 24, 2, 31, b, 10, 0.0, false}); };
+  EXPECT_THROW(evaluate({longer, gpt.source}, 4, 1), UserError);
+}
+
+}  // namespace
+}  // namespace lockstep

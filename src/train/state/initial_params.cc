@@ -1,0 +1,49 @@
+#include "train/state/initial_params.h"
+
+#include <algorithm>
+
+#include "base/thread_pool.h"
+#include "train/update/optimizer.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+// Host memory for these at a time: a copy of the largest tensor would be the peak of the whole run.
+constexpr int64_t kElements = 1 << 14;
+constexpr size_t kAtOnce = 64;
+
+struct Piece {
+  const ParamInit* init = nullptr;
+  char* device = nullptr;
+  int64_t first = 0, count = 0;
+};
+
+std::vector<Piece> cut(const std::vector<StateTensor>& params, const std::vector<ParamInit>& inits) {
+  std::vector<Piece> pieces;
+  for (const StateTensor& tensor : params)
+    for (int64_t first = 0; first < tensor.shape.numel(); first += kElements)
+      pieces.push_back({&init_of(inits, tensor.name), static_cast<char*>(tensor.data) + first * kFloat, first,
+                        std::min(kElements, tensor.shape.numel() - first)});
+  return pieces;
+}
+
+}  // namespace
+
+void draw_params(Backend& backend, const std::vector<StateTensor>& params,
+                 const std::vector<ParamInit>& inits, uint64_t seed) {
+  const std::vector<Piece> pieces = cut(params, inits);
+  ThreadPool pool(backend.host_threads());
+  std::vector<float> values(std::min(pieces.size(), kAtOnce) * kElements);
+  const auto place = [&](size_t i) { return values.data() + i % kAtOnce * kElements; };
+  for (size_t begin = 0; begin < pieces.size(); begin += kAtOnce) {
+    const size_t end = std::min(pieces.size(), begin + kAtOnce);
+    pool.run(static_cast<int64_t>(end - begin), [&](int64_t task) {
+      const size_t i = begin + static_cast<size_t>(task);
+      init_param(*pieces[i].init, seed, pieces[i].first, {place(i), static_cast<size_t>(pieces[i].count)});
+    });
+    for (size_t i = begin; i < end; ++i) backend.upload(pieces[i].device, place(i), pieces[i].count * kFloat);
+  }
+}
+
+}  // namespace lockstep

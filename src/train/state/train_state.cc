@@ -1,0 +1,171 @@
+#include "train/state/train_state.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/error.h"
+#include "base/sha256.h"
+#include "graph/op_def.h"
+#include "train/update/ema.h"
+#include "train/state/initial_params.h"
+#include "train/update/update.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+// Host copies are made in pieces: one of the largest tensor would be the peak of the whole run.
+constexpr int64_t kPiece = 1 << 16;  // elements
+
+char* at(void* base, int64_t elements) { return static_cast<char*>(base) + elements * kFloat; }
+
+}  // namespace
+
+TrainState::TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
+                       const OptimizerSettings& optimizer, bool averages, const Ownership& ownership,
+                       const Allocate& allocate_flat)
+    : backend_(backend),
+      tables_(tables),
+      averaging_(averages),
+      ownership_(ownership),
+      part_(ownership.owned(layout)),
+      flat_memory_(allocate_flat) {
+  add_flat_tensors(layout, optimizer);
+  add_tables(tables);
+  add_statistics(layout);
+  model_ = params_;
+  model_.insert(model_.end(), statistics_.begin(), statistics_.end());
+}
+
+void* TrainState::allocate(std::string_view name, int64_t bytes) {
+  buffers_.push_back(backend_.allocate(bytes));
+  return addresses_[std::string(name)] = buffers_.back()->data();
+}
+
+// Its address is bound to the graphs that update.
+void* TrainState::allocate_flat(std::string_view name, int64_t numel) {
+  flat_buffers_.push_back(flat_memory_(numel * kFloat));
+  void* const base = flat_buffers_.back()->data();
+  addresses_[std::string(name)] = at(base, part_.begin);
+  return base;
+}
+
+void TrainState::add_flat_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer) {
+  const bool fills = ownership_.fills();
+  void* const params = allocate_flat("params", layout.numel());
+  for (const FlatEntry& entry : layout.entries()) {
+    addresses_[entry.name] = at(params, entry.offset);
+    params_.push_back({entry.name, DType::kF32, entry.shape, at(params, entry.offset), fills});
+  }
+  std::unordered_map<std::string, void*> state;
+  for (const StateBuffer& buffer : optimizer_state(layout, optimizer))
+    state[buffer.name] = allocate_flat(buffer.name, buffer.numel);
+  for (const StatePart& part : optimizer_parts(layout, optimizer))
+    optimizer_.push_back({fmt::format("{}.{}", part.buffer, part.param), DType::kF32, part.shape,
+                          at(state.at(part.buffer), part.offset), fills});
+  if (!averaging_) return;
+  void* const averages = allocate_flat("average", layout.numel());
+  for (const FlatEntry& entry : layout.entries())
+    averages_.push_back(
+        {average_name(entry.name), DType::kF32, entry.shape, at(averages, entry.offset), fills});
+}
+
+void TrainState::add_tables(const std::vector<RowTable>& tables) {
+  for (const RowTable& table : tables) {
+    const int64_t bytes = table.table.numel() * kFloat;
+    params_.push_back({table.name, DType::kF32, table.table, allocate(table.name, bytes)});
+    for (const std::string& name : {moment1_name(table.name), moment2_name(table.name)})
+      optimizer_.push_back({name, DType::kF32, table.table, allocate(name, bytes)});
+    allocate(last_step_name(table.name), table.table[0] * size_of(DType::kI32));
+    if (!averaging_) continue;
+    const std::string average = average_name(table.name);
+    averages_.push_back({average, DType::kF32, table.table, allocate(average, bytes)});
+  }
+}
+
+// The graph of a microbatch has inputs of these names too, for its own statistics; so only the whole buffer
+// is there to bind.
+void TrainState::add_statistics(const FlatLayout& layout) {
+  if (layout.statistics_numel() == 0) return;
+  void* running = allocate("statistics", layout.statistics_numel() * kFloat);
+  for (const FlatEntry& entry : layout.statistics())
+    statistics_.push_back({entry.name, DType::kF32, entry.shape, at(running, entry.offset - layout.numel())});
+}
+
+void TrainState::initialise(const Model& model, uint64_t seed) {
+  std::vector<StateTensor> drawn;
+  std::copy_if(params_.begin(), params_.end(), std::back_inserter(drawn),
+               [](const StateTensor& tensor) { return tensor.filled_here; });
+  draw_params(backend_, drawn, model.params, seed);
+  for (const StateTensor& tensor : statistics_) {
+    const auto init = std::find_if(model.statistics.begin(), model.statistics.end(),
+                                   [&](const StatisticInit& s) { return s.name == tensor.name; });
+    LOCKSTEP_CHECK(init != model.statistics.end(), "statistic {} has no start", tensor.name);
+    const std::vector<float> piece(static_cast<size_t>(tensor.shape.numel()), init->start);
+    backend_.upload(tensor.data, piece.data(), tensor.bytes());
+  }
+  for (size_t i = 0; i < averages_.size(); ++i)
+    if (averages_[i].filled_here) backend_.copy(averages_[i].data, params_[i].data, params_[i].bytes());
+}
+
+const StateTensor& TrainState::param(std::string_view name) const {
+  for (const StateTensor& tensor : params_)
+    if (tensor.name == name) return tensor;
+  throw UserError("the model has no parameter {}", name);
+}
+
+void* TrainState::evaluated(std::string_view name) const {
+  for (const StateTensor& tensor : statistics_)
+    if (tensor.name == name) return tensor.data;
+  const StateTensor& found = param(name);
+  return averaging_ ? averages_[static_cast<size_t>(&found - params_.data())].data : found.data;
+}
+
+void TrainState::mark_rows(int64_t step) {
+  gate_.wait();
+  for (const RowTable& table : tables_) {
+    const std::vector<int32_t> steps(static_cast<size_t>(table.table[0]), static_cast<int32_t>(step));
+    backend_.upload(addresses_.at(last_step_name(table.name)), steps.data(),
+                    static_cast<int64_t>(steps.size() * sizeof(int32_t)));
+  }
+}
+
+void TrainState::bind(Executable& executable) const {
+  for (const GraphInput& input : executable.graph().inputs()) {
+    const auto found = addresses_.find(executable.graph().name(input.value));
+    if (found != addresses_.end()) executable.bind(found->first, found->second);
+  }
+  const Graph& graph = executable.graph();
+  const bool updates = std::ranges::any_of(graph.outputs(), [&](const GraphOutput& output) {
+    return output.target.valid() && addresses_.contains(graph.name(output.target));
+  });
+  if (updates) executable.before_run([gate = gate_]() mutable { gate.wait(); });
+}
+
+int64_t TrainState::bytes() const {
+  int64_t own = 0, together = 0;
+  for (const auto& buffer : buffers_) own += buffer->bytes();
+  for (const auto& buffer : flat_buffers_) together += buffer->bytes();
+  return own + together / ownership_.owners();
+}
+
+std::string sha256_of(Backend& backend, std::vector<StateTensor> tensors) {
+  std::sort(tensors.begin(), tensors.end(),
+            [](const StateTensor& a, const StateTensor& b) { return a.name < b.name; });
+  Sha256 hash;
+  std::vector<std::byte> piece;
+  for (const StateTensor& tensor : tensors) {
+    hash.update(tensor.name);
+    hash.update(name_of(tensor.dtype));
+    hash.update(to_string(tensor.shape));
+    for (int64_t first = 0; first < tensor.bytes(); first += kPiece) {
+      piece.resize(static_cast<size_t>(std::min(kPiece, tensor.bytes() - first)));
+      backend.download(piece.data(), static_cast<const char*>(tensor.data) + first,
+                       static_cast<int64_t>(piece.size()));
+      hash.update(piece);
+    }
+  }
+  return hash.finish();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,90 @@
+// TrainState: what a run keeps from step to step, in device memory: parameters, running statistics, optimizer
+// state and moving averages, in flat buffers by the layout; tables with row gradients beside them in buffers
+// of their own.
+//
+// Graph inputs find their buffers by name. For checkpoints and hashes the same bytes are seen as full logical
+// tensors: parameters and statistics by their names, the optimizer's by its buffer and the parameter
+// ("moment1.wte.weight"), the averages as "average.wte.weight".
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "model/model.h"
+#include "passes/row_gradients.h"
+#include "runtime/executable.h"
+#include "runtime/flat.h"
+#include "train/state/ownership.h"
+#include "train/state/state_gate.h"
+
+namespace lockstep {
+
+struct StateTensor {
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape;
+  void* data = nullptr;     // on the device
+  bool filled_here = true;  // at the start; false where another worker of this host does it
+
+  int64_t bytes() const { return shape.numel() * size_of(dtype); }
+};
+
+class TrainState {
+ public:
+  using Allocate = std::function<std::unique_ptr<Buffer>(int64_t bytes)>;
+
+  // All zero; see initialise. `allocate_flat` makes the flat buffers.
+  TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
+             const OptimizerSettings& optimizer, bool averages, const Ownership& ownership,
+             const Allocate& allocate_flat);
+
+  // Parameters and statistics as the model begins with them, parameters a function of (seed, name, element);
+  // everything else zero, the averages equal to the parameters.
+  void initialise(const Model& model, uint64_t seed);
+
+  const std::vector<StateTensor>& params() const { return params_; }
+  const std::vector<StateTensor>& statistics() const { return statistics_; }
+  // Parameters, then statistics: what the hash of the weights covers, and what to load to use the model.
+  const std::vector<StateTensor>& model() const { return model_; }
+  const std::vector<StateTensor>& optimizer() const { return optimizer_; }
+  const std::vector<StateTensor>& averages() const { return averages_; }  // in the order of the parameters
+  const StateTensor& param(std::string_view name) const;                  // throws UserError
+  // Where an evaluation finds a parameter (its average, where one is kept) or a statistic.
+  void* evaluated(std::string_view name) const;
+
+  // Says that every row of every table has reached the step: their count of steps is not stored.
+  void mark_rows(int64_t step);
+
+  // Binds the inputs of an executable that are buffers of this state; of the flat ones, the part that this
+  // worker updates. One that updates any of them waits at the gate whenever it runs.
+  void bind(Executable& executable) const;
+  // Held by those who read the state in the background.
+  StateGate& gate() const { return gate_; }
+  int64_t bytes() const;  // what many hold together is a part of each one's
+
+ private:
+  void* allocate(std::string_view name, int64_t bytes);
+  void* allocate_flat(std::string_view name, int64_t numel);
+  void add_flat_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer);
+  void add_statistics(const FlatLayout& layout);
+  void add_tables(const std::vector<RowTable>& tables);
+
+  Backend& backend_;
+  std::vector<RowTable> tables_;
+  bool averaging_;
+  mutable StateGate gate_;
+  Ownership ownership_;
+  Slice part_;
+  Allocate flat_memory_;
+  std::vector<std::unique_ptr<Buffer>> buffers_, flat_buffers_;
+  std::unordered_map<std::string, void*> addresses_;
+  std::vector<StateTensor> params_, statistics_, model_, optimizer_, averages_;
+};
+
+// SHA-256 over the tensors sorted by name: name, dtype, shape, then the values (docs/design.md).
+std::string sha256_of(Backend& backend, std::vector<StateTensor> tensors);
+
+}  // namespace lockstep

@@ -1,0 +1,113 @@
+#include "train/step/train_memory.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "comm/leaf_split.h"
+#include "comm/leaf_stack.h"
+#include "train/step/step_inputs.h"
+#include "train/update/update.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+constexpr int64_t kId = sizeof(int32_t);
+// Lists of M microbatches' rows while the last two are merged: both, the result, and the merge's own.
+constexpr int64_t kListCopies = 3;
+
+double mib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+int64_t list_bytes(const RowTable& table) { return table.ids * (kId + table.table[1] * kFloat); }
+
+// The most partial sums that a worker holds at once.
+int64_t slot_count(const TrainOptions& options) {
+  if (options.reduce.order == SumOrder::kFast) return 1;
+  if (options.workers == 1) return stack_depth({0, options.leaves}, options.leaves);
+  const LeafSplit split = LeafSplit::search(options.leaves, static_cast<int>(options.workers));
+  int64_t most = 0;
+  for (int rank = 0; rank < split.ranks(); ++rank)
+    most = std::max(most, stack_depth(split.range(rank), options.leaves));
+  return most;
+}
+
+int64_t gradient_bytes(const TrainPlans& plans, const TrainOptions& options) {
+  int64_t bytes = slot_count(options) * plans.layout.sums_numel() * kFloat;
+  for (const RowTable& table : plans.tables) {
+    bytes += list_bytes(table) * (options.microbatches == 1 ? 1 : kListCopies * options.microbatches);
+    if (plans[Phase::kAccumulate]) bytes += list_bytes(table);
+  }
+  return bytes;
+}
+
+int64_t input_bytes(const TrainPlans& plans, MemoryKind memory) {
+  return kLrHistory * kFloat + StepInputs::planned_bytes(plans.backward().graph, memory);
+}
+
+std::string row(std::string_view name, int64_t bytes, std::string_view note = "") {
+  return fmt::format("  {:<20}{:>12.2f}{}{}\n", name, mib(bytes), note.empty() ? "" : "   ", note);
+}
+
+}  // namespace
+
+TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, MemoryKind device) {
+  TrainMemory memory;
+  memory.holders = options.ownership().owners();
+  const int64_t flat = plans.layout.numel() * kFloat / memory.holders;
+  int64_t tables = 0;
+  int64_t rows = 0;
+  for (const RowTable& table : plans.tables) {
+    tables += table.table.numel() * kFloat;
+    rows += table.table[0];
+  }
+  memory.parameters = flat + tables + plans.layout.statistics_numel() * kFloat;
+  if (options.ema > 0) memory.averages = flat + tables;
+  for (const StateBuffer& buffer : optimizer_state(plans.layout, options.optimizer))
+    memory.state += buffer.numel * kFloat / memory.holders;
+  memory.state += 2 * tables + rows * kId;  // moments, and the step that each row has reached
+  memory.gradients = gradient_bytes(plans, options);
+  memory.inputs = input_bytes(plans, device);
+  memory.arena = plans.arena_bytes();
+  KernelMemory kernels;
+  for (const Plan* plan : plans.all()) {
+    kernels += plan->memory.kernels;
+    memory.arena_lower_bound =
+        std::max(memory.arena_lower_bound, plan->memory.packed_lower_bound - plan->memory.region_bytes);
+  }
+  memory.kernels = kernels.bytes();
+  return memory;
+}
+
+std::string memory_table(const TrainPlans& plans, const TrainMemory& memory, const BesideSteps& beside) {
+  const auto& fullest = plans.backward().memory.at_peak;
+  const auto at_peak = [&](MemoryCategory category) { return mib(fullest[static_cast<size_t>(category)]); };
+  std::string out = "memory of a worker (MiB)\n";
+  out += row("parameters", memory.parameters,
+             memory.holders > 1
+                 ? fmt::format("and optimizer state: held once for the {} workers of a host", memory.holders)
+                 : "");
+  if (memory.averages > 0) out += row("moving averages", memory.averages);
+  out += row("optimizer state", memory.state);
+  out += row("gradients", memory.gradients);
+  out += row("inputs", memory.inputs);
+  out +=
+      row("arena", memory.arena,
+          fmt::format("saved activations {:.2f}, scratch {:.2f}, workspace {:.2f}, partly in the gradients' "
+                      "bytes",
+                      at_peak(MemoryCategory::kActivations), at_peak(MemoryCategory::kScratch),
+                      at_peak(MemoryCategory::kWorkspace)));
+  out += row("kernels", memory.kernels);
+  if (beside.evaluation > 0) out += row("evaluation", beside.evaluation);
+  if (beside.checkpoints > 0) out += row("checkpoints", beside.checkpoints, "on their way to the disk");
+  if (beside.program > 0) out += row("program", beside.program, "and its libraries");
+  const int64_t planned = memory.bytes() + beside.bytes();
+  const int64_t bound = memory.lower_bound() + beside.bytes();
+  out += row(
+      "planned peak", planned,
+      fmt::format(
+          "lower bound {:.2f} (+{:.1f} %)", mib(bound),
+          100.0 * (static_cast<double>(planned) / static_cast<double>(std::max<int64_t>(bound, 1)) - 1.0)));
+  return out;
+}
+
+}  // namespace lockstep

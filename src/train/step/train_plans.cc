@@ -1,0 +1,93 @@
+#include "train/step/train_plans.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "passes/autodiff.h"
+#include "train/update/ema.h"
+#include "train/update/statistics.h"
+#include "train/update/update.h"
+
+namespace lockstep {
+namespace {
+
+Region gradient_region(const FlatLayout& layout) {
+  constexpr int64_t kFloat = sizeof(float);
+  Region region;
+  region.bytes = layout.sums_numel() * kFloat;
+  for (const FlatEntry& entry : layout.entries())
+    region.entries.push_back({grad_name(entry.name), entry.offset * kFloat});
+  for (const FlatEntry& entry : layout.statistics())
+    region.entries.push_back({entry.name, entry.offset * kFloat});
+  return region;
+}
+
+void plan_backward(TrainPlans& plans, const Model& model, Backend& backend, const TrainOptions& options,
+                   PassOptions passes) {
+  const Region region = gradient_region(plans.layout);
+  plans[Phase::kBackward] = compile_plan(model.graph, backend, passes, region);
+  if (!options.accumulates()) return;
+  passes.accumulate_gradients = true;
+  plans[Phase::kAccumulate] = compile_plan(model.graph, backend, passes, region);
+}
+
+// The update works on f32 sums and parameters, whatever forward computes in.
+void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const TrainOptions& options,
+                 PassOptions passes) {
+  passes.disabled.insert(passes.disabled.end(), {"autodiff", "bf16"});
+  std::vector<RowTable> merged = plans.tables;
+  for (RowTable& table : merged) table.ids *= options.microbatches;
+  const auto plan = [&](const Graph& graph) { return compile_plan(graph, backend, passes); };
+  plans[Phase::kNorm] = plan(build_norm(plans.layout, merged, options.optimizer));
+  const Slice owned = options.ownership().owned(plans.layout);
+  plans[Phase::kUpdate] = plan(build_update(plans.layout, owned, model.params, merged, options.optimizer));
+  if (options.ema > 0)
+    plans[Phase::kAverage] = plan(build_ema_update(owned.size(), plans.tables, options.ema));
+  if (plans.layout.statistics_numel() > 0)
+    plans[Phase::kStatistics] =
+        plan(build_statistics_update(plans.layout, options.microbatches, model.statistics_momentum));
+  if (plans.tables.empty()) return;
+  for (RowTable& table : merged) table.ids_input = grad_ids_name(table.name);
+  if (options.workers > 1)
+    plans[Phase::kCatchUpSums] = plan(build_catch_up(model.params, merged, options.optimizer, false));
+  plans[Phase::kCatchUp] = plan(build_catch_up(model.params, plans.tables, options.optimizer, false));
+  plans[Phase::kCatchUpAll] = plan(build_catch_up(model.params, plans.tables, options.optimizer, true));
+}
+
+}  // namespace
+
+TrainPlans plan_training(const Model& model, Backend& backend, const TrainOptions& options) {
+  if (options.microbatches < 1 || options.leaves < 1 || options.microbatches % options.leaves != 0)
+    throw UserError("{} leaves do not divide {} microbatches", options.leaves, options.microbatches);
+  const auto start = std::chrono::steady_clock::now();
+  TrainPlans plans;
+  // The layout and the set of tables follow from the model alone, whatever other passes do.
+  const Graph differentiated = differentiate(model.graph);
+  PassOptions passes = options.passes;
+  if (!supports_row_updates(options.optimizer)) passes.disabled.emplace_back("row_gradients");
+  const bool row_gradients = std::count(passes.disabled.begin(), passes.disabled.end(), "row_gradients") == 0;
+  if (row_gradients) plans.tables = row_tables(differentiated);
+  plans.layout =
+      backward_order_layout(row_gradients ? make_row_gradients(differentiated, {}) : differentiated);
+  plan_backward(plans, model, backend, options, passes);
+  plan_update(plans, model, backend, options, passes);
+  plans.milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return plans;
+}
+
+std::vector<const Plan*> TrainPlans::all() const {
+  std::vector<const Plan*> there;
+  for (const std::optional<Plan>& plan : phases)
+    if (plan) there.push_back(&*plan);
+  return there;
+}
+
+int64_t TrainPlans::arena_bytes() const {
+  int64_t most = 0;
+  for (const Plan* plan : all()) most = std::max(most, plan->memory.arena_peak);
+  return most;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,71 @@
+// The plans of a training step, made before any memory is taken: what `lockstep check` prints and what a run
+// compares with the memory there is.
+//
+// A step has phases, each a graph of its own. They run one after another, so that all share one arena of the size of
+// the largest.
+#pragma once
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "model/model.h"
+#include "passes/row_gradients.h"
+#include "runtime/compile.h"
+#include "runtime/flat.h"
+#include "train/update/optimizer.h"
+#include "train/sums/reduce_options.h"
+#include "train/state/ownership.h"
+
+namespace lockstep {
+
+struct TrainOptions {
+  PassOptions passes = {};
+  OptimizerSettings optimizer = {};
+  uint64_t seed = 0;
+  int64_t microbatches = 1;  // M
+  int64_t leaves = 1;        // V, divides M
+  double ema = 0;            // decay of the moving average of the weights; 0: none is kept
+  int64_t workers = 1;       // that share the leaves; changes no bit
+  // Of this worker, where workers of a host may hold the state together; changes no bit.
+  std::optional<HostPlace> host = {};
+  ReduceOptions reduce = {};
+  bool draws_weights = true;  // else somebody gives them before the first step
+
+  Ownership ownership() const { return {host, optimizer, reduce}; }
+  // Whether a sum that a worker holds takes several microbatches.
+  bool accumulates() const {
+    return reduce.order == SumOrder::kFast ? microbatches > workers : microbatches > leaves;
+  }
+};
+
+// In the order of a step.
+enum class Phase : uint8_t {
+  kCatchUp,      // the rows of tables that a microbatch reads; where there are tables
+  kBackward,     // a microbatch whose gradients are written; always there
+  kAccumulate,   // one whose gradients are added; where a leaf has several
+  kNorm,         // always there
+  kCatchUpSums,  // the rows that any worker has a gradient for; where there are tables and peers
+  kUpdate,       // always there
+  kStatistics,   // running ones; where the model has some
+  kCatchUpAll,   // every row, before anybody looks at the weights; where there are tables
+  kAverage,      // moving averages of the weights, where they are kept
+};
+inline constexpr size_t kPhases = 9;
+
+struct TrainPlans {
+  FlatLayout layout;
+  std::vector<RowTable> tables;  // whose gradients are lists of rows
+  std::array<std::optional<Plan>, kPhases> phases;
+  double milliseconds = 0;  // from the model's graph to all of them
+
+  std::optional<Plan>& operator[](Phase phase) { return phases[static_cast<size_t>(phase)]; }
+  const std::optional<Plan>& operator[](Phase phase) const { return phases[static_cast<size_t>(phase)]; }
+  const Plan& backward() const { return *(*this)[Phase::kBackward]; }
+  std::vector<const Plan*> all() const;  // those that are there
+  int64_t arena_bytes() const;
+};
+
+// Throws UserError where leaves do not divide microbatches, or the optimizer is unknown.
+TrainPlans plan_training(const Model& model, Backend& backend, const TrainOptions& options);
+
+}  // namespace lockstep

@@ -1,0 +1,322 @@
+#include "train/step/train_step.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+
+#include "base/error.h"
+#include "graph/op_def.h"
+#include "passes/bf16.h"
+#include "train/state/group_memory.h"
+#include "train/update/update.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+// The graph input that random ops take: (seed, position). Position counts microbatches from the start of the
+// run.
+constexpr std::string_view kRandomInput = "rng";
+
+TrainState::Allocate flat_memory(Backend& backend, Group* group, const Ownership& ownership) {
+  if (ownership.is_shared()) return [group](int64_t bytes) { return host_memory(*group, bytes); };
+  return [&backend](int64_t bytes) { return backend.allocate(bytes); };
+}
+
+// Where the scalars of a step lie in one buffer of the device.
+struct Scalars {
+  float lr;
+  float scale;
+  int64_t step;
+  float lr_history[kLrHistory];
+};
+
+struct ReadBack {
+  LossTotal total;
+  float norm;
+};
+
+}  // namespace
+
+TrainOptions options_in(const Group* group, const Backend& backend, TrainOptions options) {
+  if (group != nullptr && backend.memory() == MemoryKind::kHost) options.host = group->host();
+  return options;
+}
+
+TrainStep::TrainStep(const Model& model, Backend& backend, const TrainOptions& options, Group* group)
+    : TrainStep(plan_training(model, backend, options_in(group, backend, options)), model, backend,
+                options_in(group, backend, options), group) {}
+
+TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, const TrainOptions& options,
+                     Group* group)
+    : backend_(backend),
+      options_(options),
+      compile_milliseconds_(plans.milliseconds),
+      layout_(plans.layout),
+      tables_(plans.tables),
+      group_(group),
+      ownership_(options.ownership()),
+      state_(backend, layout_, tables_, options.optimizer, options.ema > 0, ownership_,
+             flat_memory(backend, group, ownership_)),
+      to_scalars_(backend, sizeof(int64_t)),
+      result_(backend.allocate(sizeof(ReadBack), MemoryKind::kPinned)) {
+  make_phases(plans);
+  sums_ = std::make_unique<LeafSums>(
+      backend_, layout_, tables_,
+      SumTree(options_.leaves, options_.microbatches, options_.reduce.order, group), options_.reduce, group);
+  if (phase(Phase::kAccumulate) != nullptr) lists_ = sums_->slots().make_lists();
+  inputs_ = std::make_unique<StepInputs>(backend_, backward().graph());
+  allocate_scalars();
+  bind_all();
+  if (options.draws_weights) state_.initialise(model, options.seed);
+  meet_holders("the first weights");
+}
+
+void TrainStep::make_phases(TrainPlans& plans) {
+  arena_ = backend_.allocate(plans.arena_bytes());
+  for (size_t i = 0; i < kPhases; ++i)
+    if (plans.phases[i])
+      phases_[i] = std::make_unique<Executable>(std::move(*plans.phases[i]), backend_, arena_);
+}
+
+void TrainStep::bind_all() {
+  for (const auto& executable : phases_) {
+    if (!executable) continue;
+    state_.bind(*executable);
+    for (const GraphInput& input : executable->graph().inputs()) {
+      const std::string& name = executable->graph().name(input.value);
+      if (const auto found = addresses_.find(name); found != addresses_.end())
+        executable->bind(name, found->second);
+      else if (inputs_->has(name))
+        executable->bind(name, inputs_->address(name));
+    }
+  }
+}
+
+void TrainStep::enqueue(Phase which) {
+  if (Executable* executable = phase(which)) executable->enqueue();
+}
+
+void TrainStep::allocate_scalars() {
+  scalars_ = backend_.allocate(sizeof(Scalars));
+  const auto at = [&](size_t offset) -> void* { return static_cast<char*>(scalars_->data()) + offset; };
+  addresses_ = {{"lr", at(offsetof(Scalars, lr))},
+                {"scale", at(offsetof(Scalars, scale))},
+                {"step", at(offsetof(Scalars, step))},
+                {"lr_history", at(offsetof(Scalars, lr_history))}};
+}
+
+void TrainStep::bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists) {
+  executable.bind_region(slot.dense->data());
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    executable.bind(grad_ids_name(tables_[i].name), lists[i].ids->data());
+    executable.bind(grad_rows_name(tables_[i].name), lists[i].rows->data());
+  }
+}
+
+void TrainStep::run_backward(int64_t microbatch) {
+  const bool first = sums_->tree().begins_leaf(microbatch);
+  const int64_t slot = sums_->slot();
+  GradientSlot& target = sums_->slots()[slot];
+  Executable& executable = *phase(first ? Phase::kBackward : Phase::kAccumulate);
+  if (first) sums_->slots().reset_lists(slot);
+  bind_gradients(executable, target, first ? target.tables : lists_);
+  Executable::RegionReady ready;
+  if (sums_->wants_ready(microbatch)) ready = [this](int64_t bytes) { sums_->ready(bytes); };
+  executable.enqueue(ready);
+  if (!first) sums_->slots().add_lists(slot, lists_);
+  sums_->totals().add(slot, executable.output(0), executable.output(1), first);
+}
+
+void TrainStep::set_step(int64_t step) { to_scalars_.send(addresses_.at("step"), &step, sizeof step); }
+
+void TrainStep::set_random(int64_t microbatch, int64_t step) {
+  if (has_input(kRoundingInput)) {
+    const std::array<int64_t, 2> key{static_cast<int64_t>(options_.seed), step};
+    set_input(kRoundingInput, key.data(), sizeof key);
+  }
+  if (!has_input(kRandomInput)) return;
+  const std::array<int64_t, 2> key{static_cast<int64_t>(options_.seed),
+                                   (step - 1) * options_.microbatches + microbatch};
+  set_input(kRandomInput, key.data(), sizeof key);
+}
+
+Executable& TrainStep::prepare_microbatch(int64_t microbatch, const Loader& load, int64_t step) {
+  set_step(steps_applied_ + 1);
+  if (load) load(microbatch);
+  set_random(microbatch, step > 0 ? step : steps_applied_ + 1);
+  inputs_->submit();
+  if (rows_are_behind()) enqueue(Phase::kCatchUp);
+  sums_->slots().reset_lists(0);
+  bind_gradients(backward(), sums_->slots()[0], sums_->slots()[0].tables);
+  return backward();
+}
+
+StepResult TrainStep::accumulate(const Loader& load, int64_t step, const Request& request) {
+  LOCKSTEP_CHECK(load || options_.microbatches == 1, "{} microbatches need a loader", options_.microbatches);
+  // A row may be left behind for at most as many steps as learning rates are remembered.
+  if (steps_applied_ + 1 - caught_up_ >= kLrHistory) catch_up_all();
+  // The rows that are read now must have reached the step before.
+  set_step(steps_applied_ + 1);
+  if (step == 0) step = steps_applied_ + 1;
+
+  const SumTree& tree = sums_->tree();
+  for (int64_t m = tree.first_microbatch(); m < tree.end_microbatch(); ++m) {
+    if (load) load(m);
+    set_random(m, step);
+    inputs_->submit();
+    if (rows_are_behind()) enqueue(Phase::kCatchUp);
+    run_backward(m);
+    if (tree.ends_leaf(m)) sums_->push();
+  }
+  // Once the sums have met, others update their parts of a state that is held together.
+  if (ownership_.is_shared()) state_.gate().wait();
+  const int64_t answered = sums_->finish(request ? request() : 0);
+  Executable& norm = *phase(Phase::kNorm);
+  bind_root(norm);
+  norm.bind("count", sums_->totals().count(0));
+  norm.enqueue();
+  backend_.compute().copy(addresses_.at("scale"), norm.output(1), kFloat);
+  return read_result(answered);
+}
+
+StepResult TrainStep::read_result(int64_t request) {
+  auto* const read = static_cast<ReadBack*>(result_->data());
+  Stream& stream = backend_.compute();
+  stream.copy(&read->total.loss, sums_->totals().loss(0), sizeof read->total.loss);
+  stream.copy(&read->total.count, sums_->totals().count(0), sizeof read->total.count);
+  stream.copy(&read->norm, phase(Phase::kNorm)->output(0), sizeof read->norm);
+  stream.synchronize();
+  const auto [total, norm] = *read;
+  return {.loss = static_cast<double>(total.loss) / static_cast<double>(std::max<int64_t>(total.count, 1)),
+          .count = total.count,
+          .grad_norm = norm,
+          .request = request};
+}
+
+void TrainStep::apply(double lr) {
+  const int64_t step = ++steps_applied_;
+  const auto rate = static_cast<float>(lr);
+  set_step(step);
+  to_scalars_.send(addresses_.at("lr"), &rate, sizeof rate);
+  to_scalars_.send(static_cast<char*>(addresses_.at("lr_history")) + step % kLrHistory * kFloat, &rate,
+                   sizeof rate);
+  if (Executable* rows = phase(Phase::kCatchUpSums)) {
+    bind_root(*rows);
+    rows->enqueue();
+  }
+  bind_root(update(), ownership_.owned(layout_).begin);
+  update().enqueue();
+  if (Executable* statistics = phase(Phase::kStatistics)) {
+    statistics->bind("sums", static_cast<char*>(sums_->slots()[0].dense->data()) + layout_.numel() * kFloat);
+    statistics->enqueue();
+  }
+  if (phase(Phase::kAverage) != nullptr) {
+    catch_up_all();
+    enqueue(Phase::kAverage);
+  }
+  meet_holders("the update");
+}
+
+// They share memory of the host, so that all has run by now.
+void TrainStep::meet_holders(const std::string& about) {
+  if (!ownership_.is_shared()) return;
+  const auto start = std::chrono::steady_clock::now();
+  group_->host_barrier(about);
+  meeting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+StepResult TrainStep::run(double lr, const Loader& load) {
+  const StepResult result = accumulate(load);
+  apply(lr);
+  return result;
+}
+
+// The root of the tree is in slot 0.
+void TrainStep::bind_root(Executable& executable, int64_t first) {
+  GradientSlot& root = sums_->slots()[0];
+  const auto bind = [&](const std::string& name, void* data) {
+    if (executable.graph().find(name).valid()) executable.bind(name, data);
+  };
+  bind("grads", static_cast<float*>(root.dense->data()) + first);
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    bind(grad_ids_name(tables_[i].name), root.tables[i].ids->data());
+    bind(grad_rows_name(tables_[i].name), root.tables[i].rows->data());
+  }
+}
+
+void TrainStep::catch_up_all() {
+  if (phase(Phase::kCatchUpAll) == nullptr || caught_up_ == steps_applied_) return;
+  set_step(steps_applied_ + 1);
+  enqueue(Phase::kCatchUpAll);
+  caught_up_ = steps_applied_;
+}
+
+const TrainState& TrainStep::state() {
+  catch_up_all();
+  return state_;
+}
+
+void TrainStep::restored(int64_t steps_applied) {
+  steps_applied_ = caught_up_ = steps_applied;
+  state_.mark_rows(steps_applied);
+}
+
+std::vector<float> TrainStep::param(std::string_view name) {
+  catch_up_all();
+  const StateTensor& found = state_.param(name);
+  std::vector<float> values(static_cast<size_t>(found.shape.numel()));
+  backend_.download(values.data(), found.data, found.shape.numel() * kFloat);
+  return values;
+}
+
+void TrainStep::set_param(std::string_view name, const std::vector<float>& values) {
+  const StateTensor& found = state_.param(name);
+  LOCKSTEP_CHECK(static_cast<int64_t>(values.size()) == found.shape.numel(), "values for {}", name);
+  state_.gate().wait();
+  backend_.upload(found.data, values.data(), found.shape.numel() * kFloat);
+}
+
+std::vector<float> TrainStep::grad(std::string_view name) const {
+  const StateTensor& found = state_.param(name);
+  std::vector<float> values(static_cast<size_t>(found.shape.numel()), 0.0f);
+  const GradientSlot& root = sums_->slots()[0];
+  for (const FlatEntry& entry : layout_.entries())
+    if (entry.name == name)
+      backend_.download(values.data(), static_cast<char*>(root.dense->data()) + entry.offset * kFloat,
+                        found.shape.numel() * kFloat);
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    if (tables_[i].name != name) continue;
+    const RowList& list = root.tables[i];
+    const int64_t columns = tables_[i].table[1];
+    std::vector<int32_t> ids(static_cast<size_t>(list.length));
+    std::vector<float> rows(static_cast<size_t>(list.length * columns));
+    backend_.download(ids.data(), list.ids->data(), list.ids->bytes());
+    backend_.download(rows.data(), list.rows->data(), list.rows->bytes());
+    for (int64_t k = 0; k < list.length; ++k)
+      if (ids[static_cast<size_t>(k)] >= 0)
+        std::copy_n(rows.begin() + k * columns, columns,
+                    values.begin() + ids[static_cast<size_t>(k)] * columns);
+  }
+  return values;
+}
+
+std::string TrainStep::weights_sha256() { return sha256_of(backend_, state().model()); }
+
+int64_t TrainStep::param_count() const {
+  int64_t count = 0;
+  for (const StateTensor& tensor : params()) count += tensor.shape.numel();
+  return count;
+}
+
+int64_t TrainStep::planned_bytes() const {
+  int64_t bytes = sums_->slots().bytes() + state_.bytes() + arena_->bytes() + inputs_->device_bytes() +
+                  scalars_->bytes();
+  KernelMemory kernels;
+  for (const auto& executable : phases_)
+    if (executable) kernels += executable->plan().memory.kernels;
+  return bytes + kernels.bytes();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,146 @@
+// TrainStep: one model made ready to train on one backend.
+//
+// A step has M microbatches of one shape and V leaves. Leaf v accumulates its M/V microbatches in index
+// order; leaves are summed by the binary tree over their indices (train/sums/leaf_sums.h), across workers where
+// there are several; then every worker makes the same update.
+//
+// All work is put on the compute stream; the host waits for it once per step, when it reads the loss, the count and
+// the norm, and for other workers.
+#pragma once
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "train/sums/leaf_sums.h"
+#include "train/step/staging_ring.h"
+#include "train/step/step_inputs.h"
+#include "train/step/train_plans.h"
+#include "train/state/train_state.h"
+
+namespace lockstep {
+
+struct StepResult {
+  double loss = 0;  // mean over what the loss counts
+  int64_t count = 0;
+  double grad_norm = 0;
+  int64_t request = 0;  // of the worker that had one
+};
+
+// Asked once a step, when this worker's own sums are complete; the answer travels with the counts, so that it
+// costs no message of its own. 0 is none; one worker at most should have any.
+using Request = std::function<int64_t()>;
+
+// Calls set_input for the microbatch it is given.
+using Loader = std::function<void(int64_t microbatch)>;
+
+// What to plan for a worker of the group: with its place on the host, where the backend can share memory.
+TrainOptions options_in(const Group* group, const Backend& backend, TrainOptions options);
+
+class TrainStep {
+ public:
+  // With the parameters that the model begins with.
+  // The group's split says which leaves are this worker's; without one all of them are. Plans must be of
+  // options_in the group.
+  TrainStep(const Model& model, Backend& backend, const TrainOptions& options, Group* group = nullptr);
+  TrainStep(TrainPlans plans, const Model& model, Backend& backend, const TrainOptions& options,
+            Group* group = nullptr);
+
+  // Copies one microbatch's data into the buffer of a graph input.
+  void set_input(std::string_view name, const void* host, int64_t bytes) { inputs_->set(name, host, bytes); }
+  bool has_input(std::string_view name) const { return inputs_->has(name); }
+  std::vector<std::string> input_names() const { return inputs_->names(); }
+  // Which microbatches are this worker's.
+  const SumTree& tree() const { return sums_->tree(); }
+
+  // Forward and backward of every microbatch of this worker's leaves, and the sum over all workers:
+  // gradients, their norm, the loss. With one microbatch the loader
+  // may be left out. `step` keys what is drawn at random; 0: the one after those applied.
+  StepResult accumulate(const Loader& load = {}, int64_t step = 0, const Request& request = {});
+  // One step of the optimizer with the gradients at hand. A step may be left out: nothing happened then.
+  void apply(double lr);
+  // Both, for callers that always apply.
+  StepResult run(double lr, const Loader& load = {});
+  int64_t steps_applied() const { return steps_applied_; }
+  // Brings every row of every table up to date. Reading parameters does it too.
+  void catch_up_all();
+  // backward(), bound and loaded to run one microbatch: for those who look inside. The gradients at hand are
+  // lost.
+  Executable& prepare_microbatch(int64_t microbatch, const Loader& load, int64_t step = 0);
+
+  // The state, every row up to date.
+  const TrainState& state();
+  // Says that the state was overwritten with what it was after that many applied steps.
+  void restored(int64_t steps_applied);
+
+  // SHA-256 over all parameters and running statistics (docs/design.md).
+  std::string weights_sha256();
+  std::vector<float> param(std::string_view name);
+  void set_param(std::string_view name, const std::vector<float>& values);
+  // The gradient of the last step, a sum over the microbatch; of a table with row gradients, made dense.
+  std::vector<float> grad(std::string_view name) const;
+
+  Backend& backend() { return backend_; }
+  const std::vector<StateTensor>& params() const { return state_.params(); }
+  Executable& backward() { return *phase(Phase::kBackward); }
+  Executable& update() { return *phase(Phase::kUpdate); }
+  int64_t param_count() const;
+  // Spent waiting for other workers so far.
+  double comm_seconds() const { return sums_->comm_seconds() + meeting_seconds_; }
+  // Spent waiting for a checkpoint to have read the state.
+  double held_seconds() const { return state_.gate().waited_seconds(); }
+  // In which gradients are reduced; none without peers.
+  const Buckets& buckets() const { return sums_->buckets(); }
+  // From the model's graph to all plans.
+  double compile_milliseconds() const { return compile_milliseconds_; }
+  // Bytes of parameters, gradients, optimizer state, inputs, the arena and what kernels hold: the planned
+  // use.
+  int64_t planned_bytes() const;
+
+ private:
+  void make_phases(TrainPlans& plans);
+  void allocate_scalars();
+  void bind_all();
+  Executable* phase(Phase phase) const { return phases_[static_cast<size_t>(phase)].get(); }  // null: not there
+  // Puts a phase on the compute stream, where it is there.
+  void enqueue(Phase phase);
+  void set_step(int64_t step);
+  void set_random(int64_t microbatch, int64_t step);
+  // Runs one microbatch's backward into the slot at hand: written, or added to what it holds.
+  void run_backward(int64_t microbatch);
+  // The sums, of the dense ones those from `first` on.
+  void bind_root(Executable& executable, int64_t first = 0);
+  // Whether rows of tables may lack steps. Where none does, forward changes nothing of the state.
+  bool rows_are_behind() const { return caught_up_ != steps_applied_; }
+  // Where workers hold the state together: until all of the host have come here.
+  void meet_holders(const std::string& about);
+  void bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists);
+  StepResult read_result(int64_t request);
+
+  Backend& backend_;
+  TrainOptions options_;
+  double compile_milliseconds_ = 0;
+  FlatLayout layout_;
+  std::vector<RowTable> tables_;
+  Group* group_;
+  Ownership ownership_;
+  TrainState state_;
+  std::shared_ptr<Buffer> arena_;
+  std::array<std::unique_ptr<Executable>, kPhases> phases_;
+  std::unique_ptr<LeafSums> sums_;
+  std::vector<RowList> lists_;  // of a microbatch that is added to a leaf
+  std::unique_ptr<StepInputs> inputs_;
+  // The step, its learning rate and those before it, and the scale of its gradients, on the device.
+  std::unique_ptr<Buffer> scalars_;
+  StagingRing to_scalars_;
+  std::unique_ptr<Buffer> result_;                   // pinned: what the host reads of a step
+  std::unordered_map<std::string, void*> addresses_;  // of the scalars, by name
+  int64_t steps_applied_ = 0;
+  int64_t caught_up_ = 0;  // the step that every row has reached
+  double meeting_seconds_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,44 @@
+#include "train/sums/buckets.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+
+FlatLayout layout_of(int64_t bytes) {
+  FlatLayout layout;
+  layout.add("w", {bytes / 4});
+  return layout;
+}
+
+TEST(Buckets, CoverEverySumOnce) {
+  FlatLayout layout = layout_of(3 * kMiB + 4096);
+  layout.add_statistic("mean", {5000});
+  const Buckets buckets(layout, 100'000);
+  int64_t end = 0;
+  for (int64_t i = 0; i < buckets.count(); ++i) {
+    EXPECT_EQ(buckets[i].begin, end);
+    EXPECT_EQ(buckets[i].begin % kFlatBlock, 0);
+    EXPECT_GT(buckets[i].size(), 0);
+    end = buckets[i].end;
+  }
+  EXPECT_EQ(end, layout.sums_numel());
+  EXPECT_EQ(buckets.bytes() % (kFlatBlock * 4), 0);
+  EXPECT_GE(buckets.bytes(), 100'000);
+}
+
+TEST(Buckets, AreAsManyAsHideMostOfTheTransfer) {
+  EXPECT_EQ(Buckets(layout_of(64 * kMiB), 0).count(), 32);
+  EXPECT_EQ(Buckets(layout_of(64 * kMiB), 0).bytes(), 2 * kMiB);
+}
+
+TEST(Buckets, AreNeitherTooSmallForANetworkNorTooLarge) {
+  EXPECT_EQ(Buckets(layout_of(2 * kMiB), 0).bytes(), kMiB / 2);
+  EXPECT_EQ(Buckets(layout_of(4096 * kMiB), 0).bytes(), 16 * kMiB);
+  EXPECT_EQ(Buckets(layout_of(4096), 0).count(), 1);
+}
+
+}  // namespace
+}  // namespace lockstep

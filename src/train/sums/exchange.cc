@@ -1,0 +1,90 @@
+#include "train/sums/exchange.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "train/state/group_memory.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+
+class DirectExchange : public Exchange {
+ public:
+  DirectExchange(Group& group, Backend& backend, SumOrder order)
+      : group_(group), backend_(backend), order_(order) {}
+
+  std::unique_ptr<Buffer> allocate(int64_t bytes) override {
+    return in_host_memory() ? peer_memory(group_, bytes) : backend_.allocate(bytes);
+  }
+
+  void start(std::span<float* const> partials, int64_t count, const std::string& label, bool last) override {
+    Reduction reduction{.type = SumType::kF32, .count = count, .order = order_, .label = label};
+    std::vector<void*> reached(partials.begin(), partials.end());
+    if (!in_host_memory()) stage(partials, count, reduction, reached);
+    reduction.partials = reached;
+    // The last one is not worth a hand-over to the group's thread: nothing is left to compute meanwhile.
+    if (last)
+      group_.all_reduce(reduction);
+    else
+      tickets_.push_back(group_.start_all_reduce(reduction));
+  }
+
+  void finish() override {
+    for (const Group::Ticket& ticket : tickets_) group_.wait(ticket);
+    tickets_.clear();
+  }
+
+  void sum(SumType type, int64_t count, std::span<void* const> partials, const std::string& label) override {
+    group_.all_reduce(
+        {.type = type, .count = count, .partials = partials, .order = order_, .label = label});
+  }
+
+ private:
+  bool in_host_memory() const { return backend_.memory() == MemoryKind::kHost; }
+
+  // The group runs one collective at a time, so that all of them can pass through the same memory: in when the bucket is
+  // final, out when it is summed, both on the thread that runs the collective.
+  void stage(std::span<float* const> partials, int64_t count, Reduction& reduction,
+             std::vector<void*>& reached) {
+    const int64_t bytes = count * kFloat;
+    make_room(static_cast<int64_t>(partials.size()), bytes);
+    for (size_t p = 0; p < partials.size(); ++p)
+      reached[p] = staging_.data() + static_cast<int64_t>(p) * staging_stride_;
+    Stream& stream = backend_.stream(StreamKind::kCommunication);
+    reduction.before = [&stream, bytes, reached, ready = backend_.compute().record(),
+                        from = std::vector<float*>(partials.begin(), partials.end())] {
+      stream.wait(ready);
+      for (size_t p = 0; p < from.size(); ++p) stream.copy(reached[p], from[p], bytes);
+      stream.synchronize();
+    };
+    reduction.after = [&stream, bytes, from = reached[0], to = partials[0]] {
+      stream.copy(to, from, bytes);
+      stream.synchronize();
+    };
+  }
+
+  // The first bucket of a step is as large as any other.
+  void make_room(int64_t partials, int64_t bytes) {
+    if (staging_.bytes() >= partials * bytes) return;
+    LOCKSTEP_CHECK(tickets_.empty(), "a bucket of {} bytes after smaller ones", bytes);
+    staging_stride_ = bytes;
+    staging_ = group_.allocate(partials * bytes);
+  }
+
+  Group& group_;
+  Backend& backend_;
+  SumOrder order_;
+  std::vector<Group::Ticket> tickets_;
+  SharedBuffer staging_;
+  int64_t staging_stride_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_direct_exchange(Group& group, Backend& backend, SumOrder order) {
+  return std::make_unique<DirectExchange>(group, backend, order);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,70 @@
+// LeafSums: the sums of a step over the leaves of the canonical tree.
+//
+// A worker adds each leaf's microbatches in index order, and leaves as the tree says (comm/leaf_stack.h); what is left
+// are its partial sums. The workers' partial sums complete the tree: gradients and statistics by the exchange
+// (train/sums/exchange.h), lists of rows by everybody merging everybody's (train/sums/row_exchange.h). The root then lies in
+// slot 0 of every worker, with the same bits for any number of them.
+//
+// Everything here is put on the compute stream; the host waits in finish() alone, and only for other workers.
+//
+// Gradients are handed over in buckets: as soon as backward of the worker's last microbatch has finished a bucket, its
+// part of the worker's last leaf is merged and exchanged, while backward goes on.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "comm/leaf_stack.h"
+#include "train/sums/buckets.h"
+#include "train/sums/exchange.h"
+#include "train/sums/gradient_slots.h"
+#include "train/sums/loss_totals.h"
+#include "train/sums/reduce_options.h"
+#include "train/sums/sum_tree.h"
+
+namespace lockstep {
+
+class LeafSums {
+ public:
+  // Without a group, this worker owns all leaves.
+  LeafSums(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
+           const SumTree& tree, const ReduceOptions& options, Group* group);
+
+  const SumTree& tree() const { return tree_; }
+  const Buckets& buckets() const { return buckets_; }
+  GradientSlots& slots() { return slots_; }
+  // The loss and the count of a slot, on the device.
+  LossTotals& totals() { return totals_; }
+  // The slot that the leaf at hand is summed in.
+  int64_t slot() const { return stack_.next_slot(); }
+  // To be told while the last microbatch is added to its slot: how many bytes of the slot are final. Where nothing is
+  // exchanged there is nothing to tell.
+  bool wants_ready(int64_t microbatch) const { return exchange_ != nullptr && tree_.is_last(microbatch); }
+  void ready(int64_t bytes);
+  // The leaf at hand is complete.
+  void push();
+  // Completes the tree. Begin again with the next step. The workers' requests are added up on the way; one of
+  // them at most should have any.
+  int64_t finish(int64_t request = 0);
+
+  double comm_seconds() const { return comm_seconds_; }  // spent in finish so far, waiting
+
+ private:
+  bool completes(LeafRange leaf) const { return leaf.end == tree_.own().end; }
+  LeafRange next_leaf() const;
+  void merge_bucket(Slice bucket);
+  void start_bucket(int64_t bucket);
+  int64_t exchange_totals(int64_t request);
+
+  FlatLayout layout_;
+  SumTree tree_;
+  Group* group_;
+  Buckets buckets_;
+  std::unique_ptr<Exchange> exchange_;  // null where every worker goes on with what it has
+  GradientSlots slots_;
+  LossTotals totals_;
+  LeafStack stack_;
+  int64_t merged_ = 0;  // buckets of the last leaf that are merged
+  double comm_seconds_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,39 @@
+#include "train/sums/sum_tree.h"
+
+#include "base/error.h"
+
+namespace lockstep {
+
+SumTree::SumTree(int64_t leaves, int64_t microbatches, SumOrder order, const Group* group)
+    : order_(order),
+      group_(group),
+      microbatches_per_leaf_(microbatches / leaves),
+      leaves_(leaves),
+      own_{0, leaves},
+      per_leaf_(microbatches_per_leaf_) {
+  LOCKSTEP_CHECK(microbatches % leaves == 0, "{} microbatches in {} leaves", microbatches, leaves);
+  if (group != nullptr) {
+    LOCKSTEP_CHECK(group->split().leaves() == leaves, "a group over {} leaves for {}",
+                   group->split().leaves(), leaves);
+    own_ = group->split().range(group->rank());
+  }
+  first_ = own_.begin * microbatches_per_leaf_;
+  if (order == SumOrder::kCanonical) return;
+  per_leaf_ = own_.size() * microbatches_per_leaf_;
+  const int64_t rank = group == nullptr ? 0 : group->rank();
+  own_ = {rank, rank + 1};
+  leaves_ = group == nullptr ? 1 : group->size();
+}
+
+std::vector<SumTree::Partial> SumTree::partials(int rank) const {
+  if (group_ == nullptr) return {{own_, end_microbatch()}};
+  const LeafSplit& split = group_->split();
+  if (order_ == SumOrder::kFast)
+    return {{{rank, rank + 1}, split.range(rank).size() * microbatches_per_leaf_}};
+  std::vector<Partial> all;
+  for (const LeafRange& range : split.partials(rank))
+    all.push_back({range, range.size() * microbatches_per_leaf_});
+  return all;
+}
+
+}  // namespace lockstep
