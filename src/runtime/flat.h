@@ -23,6 +23,13 @@ struct FlatEntry {
   int64_t offset = 0;  // in elements
 };
 
+// A parameter that is not trained: it keeps the type it is stored in, and has no gradient and no optimizer
+// state.
+struct FrozenParam {
+  std::string name;
+  Type type;
+};
+
 class FlatLayout {
  public:
   // All parameters come before the first statistic.

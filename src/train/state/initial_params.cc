@@ -8,7 +8,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kFloat = sizeof(float);
 // Host memory for these at a time: a copy of the largest tensor would be the peak of the whole run.
 constexpr int64_t kElements = 1 << 14;
 constexpr size_t kAtOnce = 64;
@@ -16,6 +15,7 @@ constexpr size_t kAtOnce = 64;
 struct Piece {
   const ParamInit* init = nullptr;
   char* device = nullptr;
+  DType dtype = DType::kF32;
   int64_t first = 0, count = 0;
 };
 
@@ -23,9 +23,16 @@ std::vector<Piece> cut(const std::vector<StateTensor>& params, const std::vector
   std::vector<Piece> pieces;
   for (const StateTensor& tensor : params)
     for (int64_t first = 0; first < tensor.shape.numel(); first += kElements)
-      pieces.push_back({&init_of(inits, tensor.name), static_cast<char*>(tensor.data) + first * kFloat, first,
+      pieces.push_back({&init_of(inits, tensor.name),
+                        static_cast<char*>(tensor.data) + first * size_of(tensor.dtype), tensor.dtype, first,
                         std::min(kElements, tensor.shape.numel() - first)});
   return pieces;
+}
+
+// Values are drawn as f32 and rounded to the type they are stored in, where they stand.
+void round_in_place(DType dtype, float* values, int64_t count) {
+  if (dtype == DType::kF32) return;
+  for (int64_t i = 0; i < count; ++i) write_element(dtype, values, i, static_cast<double>(values[i]));
 }
 
 }  // namespace
@@ -41,8 +48,10 @@ void draw_params(Backend& backend, const std::vector<StateTensor>& params,
     pool.run(static_cast<int64_t>(end - begin), [&](int64_t task) {
       const size_t i = begin + static_cast<size_t>(task);
       init_param(*pieces[i].init, seed, pieces[i].first, {place(i), static_cast<size_t>(pieces[i].count)});
+      round_in_place(pieces[i].dtype, place(i), pieces[i].count);
     });
-    for (size_t i = begin; i < end; ++i) backend.upload(pieces[i].device, place(i), pieces[i].count * kFloat);
+    for (size_t i = begin; i < end; ++i)
+      backend.upload(pieces[i].device, place(i), pieces[i].count * size_of(pieces[i].dtype));
   }
 }
 

@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/sha256.h"
 #include "graph/op_def.h"
-#include "train/update/ema.h"
 #include "train/state/initial_params.h"
+#include "train/update/ema.h"
 #include "train/update/update.h"
 
 namespace lockstep {
@@ -22,8 +22,8 @@ char* at(void* base, int64_t elements) { return static_cast<char*>(base) + eleme
 }  // namespace
 
 TrainState::TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
-                       const OptimizerSettings& optimizer, bool averages, const Ownership& ownership,
-                       const Allocate& allocate_flat)
+                       const std::vector<FrozenParam>& frozen, const OptimizerSettings& optimizer,
+                       bool averages, const Ownership& ownership, const Allocate& allocate_flat)
     : backend_(backend),
       tables_(tables),
       averaging_(averages),
@@ -33,7 +33,9 @@ TrainState::TrainState(Backend& backend, const FlatLayout& layout, const std::ve
   add_flat_tensors(layout, optimizer);
   add_tables(tables);
   add_statistics(layout);
+  add_frozen(frozen);
   model_ = params_;
+  model_.insert(model_.end(), frozen_.begin(), frozen_.end());
   model_.insert(model_.end(), statistics_.begin(), statistics_.end());
 }
 
@@ -92,10 +94,17 @@ void TrainState::add_statistics(const FlatLayout& layout) {
     statistics_.push_back({entry.name, DType::kF32, entry.shape, at(running, entry.offset - layout.numel())});
 }
 
+void TrainState::add_frozen(const std::vector<FrozenParam>& frozen) {
+  for (const FrozenParam& param : frozen)
+    frozen_.push_back(
+        {param.name, param.type.dtype, param.type.shape, allocate(param.name, param.type.bytes())});
+}
+
 void TrainState::initialise(const Model& model, uint64_t seed) {
   std::vector<StateTensor> drawn;
   std::copy_if(params_.begin(), params_.end(), std::back_inserter(drawn),
                [](const StateTensor& tensor) { return tensor.filled_here; });
+  drawn.insert(drawn.end(), frozen_.begin(), frozen_.end());
   draw_params(backend_, drawn, model.params, seed);
   for (const StateTensor& tensor : statistics_) {
     const auto init = std::find_if(model.statistics.begin(), model.statistics.end(),
@@ -111,11 +120,15 @@ void TrainState::initialise(const Model& model, uint64_t seed) {
 const StateTensor& TrainState::param(std::string_view name) const {
   for (const StateTensor& tensor : params_)
     if (tensor.name == name) return tensor;
+  for (const StateTensor& tensor : frozen_)
+    if (tensor.name == name) return tensor;
   throw UserError("the model has no parameter {}", name);
 }
 
 void* TrainState::evaluated(std::string_view name) const {
   for (const StateTensor& tensor : statistics_)
+    if (tensor.name == name) return tensor.data;
+  for (const StateTensor& tensor : frozen_)
     if (tensor.name == name) return tensor.data;
   const StateTensor& found = param(name);
   return averaging_ ? averages_[static_cast<size_t>(&found - params_.data())].data : found.data;

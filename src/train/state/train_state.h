@@ -38,20 +38,22 @@ class TrainState {
 
   // All zero; see initialise. `allocate_flat` makes the flat buffers.
   TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
-             const OptimizerSettings& optimizer, bool averages, const Ownership& ownership,
-             const Allocate& allocate_flat);
+             const std::vector<FrozenParam>& frozen, const OptimizerSettings& optimizer, bool averages,
+             const Ownership& ownership, const Allocate& allocate_flat);
 
   // Parameters and statistics as the model begins with them, parameters a function of (seed, name, element);
   // everything else zero, the averages equal to the parameters.
   void initialise(const Model& model, uint64_t seed);
 
   const std::vector<StateTensor>& params() const { return params_; }
+  const std::vector<StateTensor>& frozen() const { return frozen_; }
   const std::vector<StateTensor>& statistics() const { return statistics_; }
-  // Parameters, then statistics: what the hash of the weights covers, and what to load to use the model.
+  // Parameters, frozen ones, then statistics: what the hash of the weights covers, and what to load to use
+  // the model.
   const std::vector<StateTensor>& model() const { return model_; }
   const std::vector<StateTensor>& optimizer() const { return optimizer_; }
   const std::vector<StateTensor>& averages() const { return averages_; }  // in the order of the parameters
-  const StateTensor& param(std::string_view name) const;                  // throws UserError
+  const StateTensor& param(std::string_view name) const;  // a frozen one too; throws UserError
   // Where an evaluation finds a parameter (its average, where one is kept) or a statistic.
   void* evaluated(std::string_view name) const;
 
@@ -70,6 +72,7 @@ class TrainState {
   void* allocate_flat(std::string_view name, int64_t numel);
   void add_flat_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer);
   void add_statistics(const FlatLayout& layout);
+  void add_frozen(const std::vector<FrozenParam>& frozen);
   void add_tables(const std::vector<RowTable>& tables);
 
   Backend& backend_;
@@ -81,7 +84,7 @@ class TrainState {
   Allocate flat_memory_;
   std::vector<std::unique_ptr<Buffer>> buffers_, flat_buffers_;
   std::unordered_map<std::string, void*> addresses_;
-  std::vector<StateTensor> params_, statistics_, model_, optimizer_, averages_;
+  std::vector<StateTensor> params_, frozen_, statistics_, model_, optimizer_, averages_;
 };
 
 // SHA-256 over the tensors sorted by name: name, dtype, shape, then the values (docs/design.md).

@@ -60,7 +60,8 @@ TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, M
     tables += table.table.numel() * kFloat;
     rows += table.table[0];
   }
-  memory.parameters = flat + tables + plans.layout.statistics_numel() * kFloat;
+  for (const FrozenParam& param : plans.frozen) memory.parameters += param.type.bytes();
+  memory.parameters += flat + tables + plans.layout.statistics_numel() * kFloat;
   if (options.ema > 0) memory.averages = flat + tables;
   for (const StateBuffer& buffer : optimizer_state(plans.layout, options.optimizer))
     memory.state += buffer.numel * kFloat / memory.holders;

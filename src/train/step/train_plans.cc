@@ -70,6 +70,9 @@ TrainPlans plan_training(const Model& model, Backend& backend, const TrainOption
   if (row_gradients) plans.tables = row_tables(differentiated);
   plans.layout =
       backward_order_layout(row_gradients ? make_row_gradients(differentiated, {}) : differentiated);
+  for (const GraphInput& input : model.graph.inputs())
+    if (input.role == Role::kFrozen)
+      plans.frozen.push_back({model.graph.name(input.value), model.graph.type(input.value)});
   plan_backward(plans, model, backend, options, passes);
   plan_update(plans, model, backend, options, passes);
   plans.milliseconds =

@@ -55,6 +55,7 @@ inline constexpr size_t kPhases = 9;
 struct TrainPlans {
   FlatLayout layout;
   std::vector<RowTable> tables;  // whose gradients are lists of rows
+  std::vector<FrozenParam> frozen;
   std::array<std::optional<Plan>, kPhases> phases;
   double milliseconds = 0;  // from the model's graph to all of them
 

@@ -57,7 +57,7 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
       tables_(plans.tables),
       group_(group),
       ownership_(options.ownership()),
-      state_(backend, layout_, tables_, options.optimizer, options.ema > 0, ownership_,
+      state_(backend, layout_, tables_, plans.frozen, options.optimizer, options.ema > 0, ownership_,
              flat_memory(backend, group, ownership_)),
       to_scalars_(backend, sizeof(int64_t)),
       result_(backend.allocate(sizeof(ReadBack), MemoryKind::kPinned)) {
@@ -266,16 +266,22 @@ void TrainStep::restored(int64_t steps_applied) {
 std::vector<float> TrainStep::param(std::string_view name) {
   catch_up_all();
   const StateTensor& found = state_.param(name);
+  std::vector<std::byte> stored(static_cast<size_t>(found.bytes()));
+  backend_.download(stored.data(), found.data, found.bytes());
   std::vector<float> values(static_cast<size_t>(found.shape.numel()));
-  backend_.download(values.data(), found.data, found.shape.numel() * kFloat);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(read_element(found.dtype, stored.data(), static_cast<int64_t>(i)));
   return values;
 }
 
 void TrainStep::set_param(std::string_view name, const std::vector<float>& values) {
   const StateTensor& found = state_.param(name);
   LOCKSTEP_CHECK(static_cast<int64_t>(values.size()) == found.shape.numel(), "values for {}", name);
+  std::vector<std::byte> stored(static_cast<size_t>(found.bytes()));
+  for (size_t i = 0; i < values.size(); ++i)
+    write_element(found.dtype, stored.data(), static_cast<int64_t>(i), static_cast<double>(values[i]));
   state_.gate().wait();
-  backend_.upload(found.data, values.data(), found.shape.numel() * kFloat);
+  backend_.upload(found.data, stored.data(), found.bytes());
 }
 
 std::vector<float> TrainStep::grad(std::string_view name) const {
@@ -311,8 +317,8 @@ int64_t TrainStep::param_count() const {
 }
 
 int64_t TrainStep::planned_bytes() const {
-  int64_t bytes = sums_->slots().bytes() + state_.bytes() + arena_->bytes() + inputs_->device_bytes() +
-                  scalars_->bytes();
+  int64_t bytes =
+      sums_->slots().bytes() + state_.bytes() + arena_->bytes() + inputs_->device_bytes() + scalars_->bytes();
   KernelMemory kernels;
   for (const auto& executable : phases_)
     if (executable) kernels += executable->plan().memory.kernels;

@@ -1,11 +1,11 @@
 // TrainStep: one model made ready to train on one backend.
 //
 // A step has M microbatches of one shape and V leaves. Leaf v accumulates its M/V microbatches in index
-// order; leaves are summed by the binary tree over their indices (train/sums/leaf_sums.h), across workers where
-// there are several; then every worker makes the same update.
+// order; leaves are summed by the binary tree over their indices (train/sums/leaf_sums.h), across workers
+// where there are several; then every worker makes the same update.
 //
-// All work is put on the compute stream; the host waits for it once per step, when it reads the loss, the count and
-// the norm, and for other workers.
+// All work is put on the compute stream; the host waits for it once per step, when it reads the loss, the
+// count and the norm, and for other workers.
 #pragma once
 #include <array>
 #include <functional>
@@ -15,11 +15,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "train/sums/leaf_sums.h"
+#include "train/state/train_state.h"
 #include "train/step/staging_ring.h"
 #include "train/step/step_inputs.h"
 #include "train/step/train_plans.h"
-#include "train/state/train_state.h"
+#include "train/sums/leaf_sums.h"
 
 namespace lockstep {
 
@@ -104,7 +104,9 @@ class TrainStep {
   void make_phases(TrainPlans& plans);
   void allocate_scalars();
   void bind_all();
-  Executable* phase(Phase phase) const { return phases_[static_cast<size_t>(phase)].get(); }  // null: not there
+  Executable* phase(Phase phase) const {
+    return phases_[static_cast<size_t>(phase)].get();
+  }  // null: not there
   // Puts a phase on the compute stream, where it is there.
   void enqueue(Phase phase);
   void set_step(int64_t step);
@@ -136,7 +138,7 @@ class TrainStep {
   // The step, its learning rate and those before it, and the scale of its gradients, on the device.
   std::unique_ptr<Buffer> scalars_;
   StagingRing to_scalars_;
-  std::unique_ptr<Buffer> result_;                   // pinned: what the host reads of a step
+  std::unique_ptr<Buffer> result_;                    // pinned: what the host reads of a step
   std::unordered_map<std::string, void*> addresses_;  // of the scalars, by name
   int64_t steps_applied_ = 0;
   int64_t caught_up_ = 0;  // the step that every row has reached
