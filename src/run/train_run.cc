@@ -11,6 +11,7 @@
 #include "prepare/announce.h"
 #include "prepare/fit.h"
 #include "prepare/job_data.h"
+#include "prepare/job_evaluation.h"
 #include "prepare/job_options.h"
 #include "run/process.h"
 #include "run/run_folder.h"
@@ -90,7 +91,7 @@ TrainRun::TrainRun(JobSpec spec, RunOptions options)
       train_(fitting_step(parts_, *backend_, group_.get())),
       reading_(parts_.spec, parts_.host),
       feeder_(*parts_.data.train, job_order(parts_), train_, parts_.steps(), reading_.train()),
-      held_out_(parts_, *backend_, reading_.eval(), options_.leads),
+      held_out_(job_held_out(parts_, *backend_, reading_.eval(), options_.leads)),
       guard_(job_guard(parts_.spec)),
       examiner_(job_facts(parts_), parts_.model, parts_.options.passes, diagnosis_path(parts_.spec.output)) {}
 

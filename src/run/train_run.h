@@ -12,7 +12,6 @@
 #include <string>
 
 #include "run/feeder.h"
-#include "run/held_out.h"
 #include "prepare/job_parts.h"
 #include "prepare/job_plan.h"
 #include "prepare/job_reading.h"
@@ -23,6 +22,7 @@
 #include "train/checkpoint/run_lock.h"
 #include "train/checkpoint/training_checkpoints.h"
 #include "train/guard/examine.h"
+#include "train/evaluate/held_out.h"
 #include "train/guard/guard.h"
 
 namespace lockstep {

@@ -6,20 +6,27 @@
 #include <optional>
 
 #include "observe/records.h"
-#include "prepare/job_parts.h"
 #include "train/evaluate/early_stop.h"
 #include "train/evaluate/evaluate.h"
 #include "train/step/train_step.h"
 
 namespace lockstep {
 
+struct HeldOutOptions {
+  bool exists = false;                   // whether the run evaluates; the same on all workers
+  std::shared_ptr<const Source> source;  // null where this worker does not
+  StreamOptions reading;
+  std::string metric, stop_metric;  // which evaluation is the best; whose progress counts
+  int64_t patience = 0;             // evaluations without progress; 0: never stops
+  double min_delta = 0;
+};
+
 class HeldOut {
  public:
-  // Throws UserError if the job watches a metric that its model does not have, or watches anything without
-  // held-out records. Who does not evaluate only keeps account of what the leader found.
-  HeldOut(const JobParts& parts, Backend& backend, const StreamOptions& reading, bool evaluates = true);
+  // Who has no evaluator only keeps account of what the leader found.
+  HeldOut(HeldOutOptions options, std::unique_ptr<Evaluator> evaluator);
 
-  bool exists() const { return exists_; }  // the same on all workers
+  bool exists() const { return options_.exists; }
   // `best` in the record says whether it is the best so far.
   EvalRecord evaluate(TrainStep& train, int64_t step, const std::function<void()>& after_batch);
   bool should_stop() const { return early_stop_.should_stop(); }
@@ -33,12 +40,9 @@ class HeldOut {
   void restore(const nlohmann::json& state);
 
  private:
-  std::shared_ptr<const Source> source_;
-  StreamOptions reading_;
-  bool exists_;
-  std::string metric_, stop_metric_;
+  HeldOutOptions options_;
   EarlyStop early_stop_;
-  std::unique_ptr<Evaluator> evaluator_;  // null without held-out records, and where they are not evaluated
+  std::unique_ptr<Evaluator> evaluator_;
   std::optional<EvalRecord> last_, best_;
   std::optional<double> best_value_;
 };

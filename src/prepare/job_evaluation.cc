@@ -1,0 +1,49 @@
+#include "prepare/job_evaluation.h"
+
+#include "base/error.h"
+#include "prepare/job_data.h"
+
+namespace lockstep {
+namespace {
+
+void check(const JobSpec& spec, const char* path, Task task, const std::string& metric) {
+  try {
+    check_metric(task, metric);
+  } catch (const UserError& error) {
+    throw UserError("{}: {}: {}", spec.where(path), path, error.what());
+  }
+}
+
+void require_nothing_watched(const JobSpec& spec) {
+  const char* asks = spec.train.eval.every                ? "train.eval.every"
+                     : spec.train.early_stop.patience > 0 ? "train.early_stop.patience"
+                                                          : nullptr;
+  if (asks != nullptr)
+    throw UserError("{}: {} needs records to evaluate on; write data.hold_out: 0.1, or data.eval",
+                    spec.where(asks), asks);
+}
+
+}  // namespace
+
+HeldOut job_held_out(const JobParts& parts, Backend& backend, const StreamOptions& reading, bool evaluates) {
+  const JobSpec& spec = parts.spec;
+  HeldOutOptions options{.exists = parts.data.eval || evaluates_apart(spec),
+                         .source = parts.data.eval,
+                         .reading = reading,
+                         .metric = std::string(name_of(spec.train.eval.metric)),
+                         .stop_metric = std::string(name_of(parts.resolved.early_stop_metric)),
+                         .patience = spec.train.early_stop.patience,
+                         .min_delta = spec.train.early_stop.min_delta};
+  std::unique_ptr<Evaluator> evaluator;
+  if (evaluates && !options.source) require_nothing_watched(spec);
+  if (evaluates && options.source) {
+    evaluator = std::make_unique<Evaluator>(
+        [&](int64_t batch) { return build_job_evaluation(spec, parts.inputs, batch); }, backend,
+        parts.options.passes, spec.train.microbatch, options.source->size());
+    check(spec, "train.eval.metric", evaluator->task(), options.metric);
+    check(spec, "train.early_stop.metric", evaluator->task(), options.stop_metric);
+  }
+  return {std::move(options), std::move(evaluator)};
+}
+
+}  // namespace lockstep

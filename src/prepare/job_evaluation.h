@@ -1,0 +1,12 @@
+// What a job evaluates on, by which metric, and when that ends the run.
+#pragma once
+#include "prepare/job_parts.h"
+#include "train/evaluate/held_out.h"
+
+namespace lockstep {
+
+// Throws UserError if the job watches a metric that its model does not have, or watches anything without held-out
+// records. Of several workers one evaluates.
+HeldOut job_held_out(const JobParts& parts, Backend& backend, const StreamOptions& reading, bool evaluates);
+
+}  // namespace lockstep
