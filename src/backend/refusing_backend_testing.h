@@ -24,16 +24,12 @@ class RefusingBackend : public Backend {
   std::string name() const override { return "refusing"; }
   std::string architecture() const override { return inner_->architecture(); }
   int64_t alignment() const override { return inner_->alignment(); }
-  bool in_host_memory() const override { return inner_->in_host_memory(); }
+  MemoryKind memory() const override { return inner_->memory(); }
   int host_threads() const override { return inner_->host_threads(); }
-  std::unique_ptr<Buffer> allocate(int64_t bytes) override { return inner_->allocate(bytes); }
-  std::unique_ptr<Stream> make_stream() override { return inner_->make_stream(); }
-  void upload(void* device, const void* host, int64_t bytes) override { inner_->upload(device, host, bytes); }
-  void zero(void* device, int64_t bytes) override { inner_->zero(device, bytes); }
-  void copy(void* to, const void* from, int64_t bytes) override { inner_->copy(to, from, bytes); }
-  void download(void* host, const void* device, int64_t bytes) override {
-    inner_->download(host, device, bytes);
+  std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryKind kind) override {
+    return inner_->allocate(bytes, kind);
   }
+  Stream& stream(StreamKind kind) override { return inner_->stream(kind); }
 
  private:
   std::unique_ptr<Backend> inner_;
