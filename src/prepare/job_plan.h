@@ -6,9 +6,9 @@
 
 namespace lockstep {
 
-// What the process takes before a model takes anything: pages of the program and of its libraries. Measured
-// with `lockstep --version` on Debian 12: 13.7 MiB.
-inline constexpr int64_t kProgramBytes = int64_t{14} << 20;
+// What the process takes beside its tensors: pages of the program and of its libraries, the job, graphs and plans.
+// Measured on Debian 12: a run of a gpt with 4,000 parameters peaks 20.2 MiB above what its step takes.
+inline constexpr int64_t kProgramBytes = int64_t{20} << 20;
 
 struct JobPlan {
   TrainPlans train;
