@@ -12,7 +12,6 @@
 
 namespace lockstep::testing {
 
-using Tensors = std::map<std::string, std::vector<float>>;
 using Placements = std::map<std::string, Placement>;
 
 struct TrainingCase {
@@ -90,11 +89,13 @@ class Trained {
   std::map<std::string, std::vector<std::optional<float>>> weights_;  // whole tensors
 };
 
+using MakeBackend = std::unique_ptr<Backend> (*)(int threads);
+
 // One rank of a training run. Without a mesh the graph runs whole.
 class Trainer {
  public:
-  Trainer(const TrainingCase& training, Mesh* mesh)
-      : case_(training), mesh_(mesh), backend_(make_cpu_backend(1)) {
+  Trainer(const TrainingCase& training, Mesh* mesh, MakeBackend make_backend = make_cpu_backend)
+      : case_(training), mesh_(mesh), backend_(make_backend(1)) {
     executable_ = compile(training.graph, *backend_, pass_options());
     for (const GraphInput& input : training.graph.inputs()) add_input(input);
     if (mesh == nullptr) return;
@@ -103,13 +104,15 @@ class Trainer {
   }
 
   std::vector<float> run(int steps, float lr) {
-    std::vector<float> losses;
-    for (int step = 0; step < steps; ++step) {
+    std::vector<float> losses(static_cast<size_t>(steps));
+    for (float& loss : losses) {
       executable_->run();
-      losses.push_back(*static_cast<const float*>(executable_->output(0)));
-      for (auto& [name, weight] : params_) {
-        const std::vector<float>& gradient = gradients_.at(name);
-        for (size_t i = 0; i < weight.size(); ++i) weight[i] -= lr * gradient[i];
+      backend_->download(&loss, executable_->output(0), sizeof loss);
+      for (auto& [name, weights] : params_) {
+        std::vector<float> gradient(weights.size());
+        download(gradient, grad_name(name));
+        for (size_t i = 0; i < weights.size(); ++i) weights[i] -= lr * gradient[i];
+        upload(weights, name);
       }
     }
     return losses;
@@ -150,29 +153,44 @@ class Trainer {
   void add_input(const GraphInput& input) {
     const std::string& name = case_.graph.name(input.value);
     const Part part = part_of(name);
-    const auto count = static_cast<size_t>(part.count());
-    const auto drawn = [&](size_t i) { return draw(name, part.in_whole(static_cast<int64_t>(i))); };
+    const auto drawn = [&](int64_t i) { return draw(name, part.in_whole(i)); };
     const auto bound = case_.integer_inputs.find(name);
     if (bound != case_.integer_inputs.end()) {
-      std::vector<int32_t>& values = integers_[name];
-      for (size_t i = 0; i < count; ++i)
+      std::vector<int32_t> values;
+      for (int64_t i = 0; i < part.count(); ++i)
         values.push_back(static_cast<int32_t>(static_cast<double>(bound->second) * drawn(i)));
-      return executable_->bind(name, values.data());
+      return add_tensor(name, values);
     }
     const bool is_param = input.role == Role::kParam;
-    std::vector<float>& values = (is_param ? params_ : inputs_)[name];
-    for (size_t i = 0; i < count; ++i)
+    std::vector<float> values;
+    for (int64_t i = 0; i < part.count(); ++i)
       values.push_back(static_cast<float>((is_param ? 0.4 : 1.0) * (2 * drawn(i) - 1)));
-    executable_->bind(name, values.data());
-    if (is_param) executable_->bind(grad_name(name), (gradients_[name] = std::vector<float>(count)).data());
+    add_tensor(name, values);
+    if (!is_param) return;
+    add_tensor(grad_name(name), values);
+    params_[name] = std::move(values);
+  }
+
+  template <typename T>
+  void add_tensor(const std::string& name, const std::vector<T>& values) {
+    tensors_[name] = backend_->allocate(static_cast<int64_t>(values.size() * sizeof(T)));
+    upload(values, name);
+    executable_->bind(name, tensors_[name]->data());
+  }
+  template <typename T>
+  void upload(const std::vector<T>& values, const std::string& name) {
+    backend_->upload(tensors_.at(name)->data(), values.data(), tensors_.at(name)->bytes());
+  }
+  void download(std::vector<float>& values, const std::string& name) {
+    backend_->download(values.data(), tensors_.at(name)->data(), tensors_.at(name)->bytes());
   }
 
   const TrainingCase& case_;
   Mesh* mesh_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Executable> executable_;
-  Tensors params_, gradients_, inputs_;
-  std::map<std::string, std::vector<int32_t>> integers_;
+  std::map<std::string, std::unique_ptr<Buffer>> tensors_;
+  std::map<std::string, std::vector<float>> params_;
 };
 
 inline Trained train_whole(const TrainingCase& training, int steps, float lr) {
@@ -183,11 +201,12 @@ inline Trained train_whole(const TrainingCase& training, int steps, float lr) {
   return result;
 }
 
-inline Trained train_on_mesh(const TrainingCase& training, const MeshShape& shape, int steps, float lr) {
+inline Trained train_on_mesh(const TrainingCase& training, const MeshShape& shape, int steps, float lr,
+                             MakeBackend make_backend = make_cpu_backend) {
   Trained result(training.graph);
   std::mutex mutex;
   on_mesh_threads(shape, [&](Mesh& mesh) {
-    Trainer trainer(training, &mesh);
+    Trainer trainer(training, &mesh, make_backend);
     const std::vector<float> losses = trainer.run(steps, lr);
     const std::lock_guard lock(mutex);
     result.add_losses(losses);

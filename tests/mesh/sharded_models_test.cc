@@ -1,6 +1,7 @@
 // The model families split over ranks: parts of the batch, hidden units, and both, against one rank.
 #include <gtest/gtest.h>
 
+#include "device/late_backend.h"
 #include "model/encoder.h"
 #include "model/gpt.h"
 #include "model/resnet.h"
@@ -48,6 +49,14 @@ void expect_trains_alike(const TrainingCase& training, const MeshShape& shape) {
 TEST(ShardedModels, GptOverTensorRanks) { expect_trains_alike(split_gpt(), {.tensor = 2}); }
 TEST(ShardedModels, GptOverDataRanks) { expect_trains_alike(split_gpt(), {.data = 4}); }
 TEST(ShardedModels, GptOverBoth) { expect_trains_alike(split_gpt(), {.data = 2, .tensor = 2}); }
+
+// Operands and results of collectives are copied from and to memory that the host cannot touch.
+TEST(ShardedModels, GptOnADeviceThatRunsLate) {
+  const TrainingCase training = split_gpt();
+  const MeshShape shape{.data = 2, .tensor = 2};
+  EXPECT_TRUE(train_on_mesh(training, shape, kSteps, kLr, make_late_backend) ==
+              train_on_mesh(training, shape, kSteps, kLr));
+}
 
 TEST(ShardedModels, EncoderOverDataRanks) {
   const EncoderSizes sizes{
