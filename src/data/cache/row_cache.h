@@ -13,7 +13,7 @@
 
 #include "data/cache/row_file.h"
 #include "data/reading/file_source.h"
-#include "data/shards/manifest.h"
+#include "data/shards/shard_set.h"
 
 namespace lockstep {
 

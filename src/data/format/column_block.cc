@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <numeric>
 
 #include "base/error.h"
@@ -55,18 +56,22 @@ std::vector<BlockField> ColumnBlock::fields() const {
 }
 
 void ColumnBlock::reset(const std::vector<BlockField>& fields) {
+  constexpr size_t kMostSpare = 256;
   records = 0;
   keep.clear();
-  columns.resize(fields.size());
-  for (size_t i = 0; i < fields.size(); ++i) {
-    BlockColumn& column = columns[i];
-    column.name = fields[i].name;
-    column.width = fields[i].width;
-    if (column.type() != fields[i].type) column.values = empty_values(fields[i].type);
-    std::visit([](auto& values) { values.clear(); }, column.values);
-    column.ends.clear();
-    column.missing.clear();
+  // The last one is found first.
+  for (; !columns.empty(); columns.pop_back()) spare_.push_back(std::move(columns.back().values));
+  for (const BlockField& field : fields) {
+    columns.push_back(make_column(field));
+    const auto found = std::find_if(spare_.rbegin(), spare_.rend(), [&](const ColumnValues& values) {
+      return values.index() == columns.back().values.index();
+    });
+    if (found == spare_.rend()) continue;
+    std::visit([](auto& values) { values.clear(); }, *found);
+    columns.back().values = std::move(*found);
+    spare_.erase(std::next(found).base());
   }
+  if (spare_.size() > kMostSpare) spare_.erase(spare_.begin(), spare_.end() - kMostSpare);
 }
 
 int64_t ColumnBlock::bytes() const {

@@ -71,9 +71,12 @@ struct ColumnBlock {
   BlockColumn& column(std::string_view name) { return columns[index_of(name)]; }
   const BlockColumn& column(std::string_view name) const { return columns[index_of(name)]; }
   std::vector<BlockField> fields() const;
-  // No records, and columns of these kinds; memory that fits is used again.
+  // No records, and columns of these kinds; memory of columns that it had before is used again.
   void reset(const std::vector<BlockField>& fields);
   int64_t bytes() const;  // of all values, without what views point to
+
+ private:
+  std::vector<ColumnValues> spare_;  // of columns that it has no more
 };
 
 // Throws UserError that names the columns there are.

@@ -8,7 +8,7 @@
 #include "data/bytes/files.h"
 #include "data/images/image_shard.h"
 #include "data/tar/tar_members.h"
-#include "data/transform/image_input.h"
+#include "data/transform/model_inputs.h"
 
 namespace lockstep {
 namespace {

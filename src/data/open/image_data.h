@@ -1,5 +1,5 @@
 // Images in files as a source for classification: images/images_format.h or tar/tar_format.h, then
-// transform/image_input.h, under a FileSource.
+// transform/model_inputs.h, under a FileSource.
 #pragma once
 #include <memory>
 #include <optional>

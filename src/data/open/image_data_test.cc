@@ -13,7 +13,7 @@
 #include "data/order/order.h"
 #include "data/testing/test_compression.h"
 #include "data/testing/test_images.h"
-#include "data/transform/image_input.h"
+#include "data/transform/model_inputs.h"
 
 namespace lockstep {
 namespace {

@@ -9,7 +9,7 @@
 #include "data/format/format.h"
 #include "data/pixels/pixels.h"
 #include "data/select/table_selection.h"
-#include "data/shards/manifest.h"
+#include "data/shards/shard_set.h"
 #include "data/source/source.h"
 #include "data/transform/table_encoding.h"
 #include "data/transform/transform.h"

@@ -1,11 +1,10 @@
 // Mixtures: exact shares, every source read in its order without a gap, changes of shares, golden vectors.
-#include "data/order/read_order.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "base/error.h"
+#include "data/order/read_order.h"
 
 namespace lockstep {
 namespace {

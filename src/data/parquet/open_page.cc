@@ -47,9 +47,11 @@ void split(std::string_view all, const Leaf& leaf, OpenPage& open) {
 
 }  // namespace
 
-PageBytes::PageBytes(size_t size)
-    : size_(size), bytes_(std::make_unique_for_overwrite<char[]>(size + kReadPast)) {
-  std::fill_n(bytes_.get() + size, kReadPast, '\0');
+PageBytes::PageBytes(size_t size, BigMemory* memory)
+    : size_(size),
+      bytes_(memory != nullptr ? memory->take(size + kReadPast)
+                               : BigBytes(std::make_unique_for_overwrite<std::byte[]>(size + kReadPast))) {
+  std::fill_n(bytes_.data() + size, kReadPast, std::byte{0});
 }
 
 OpenPage open_page(std::string_view page, const Leaf& leaf, Codec compression, const Limits& limits) {
@@ -58,7 +60,7 @@ OpenPage open_page(std::string_view page, const Leaf& leaf, Codec compression, c
   const std::string_view body = page.substr(header.header_bytes);
   check_header(header, body.size(), limits);
   check_crc(header, body);
-  open.heap = std::make_shared<PageBytes>(static_cast<size_t>(header.uncompressed));
+  open.heap = std::make_shared<PageBytes>(static_cast<size_t>(header.uncompressed), limits.memory);
   const std::span<char> out = open.heap->all();
   if (header.kind != PageKind::kDataV2) {
     unpack(compression, body, out);

@@ -132,6 +132,16 @@ ColumnValues narrowed(ColumnValues values) {
   return std::vector<int32_t>(wide->begin(), wide->end());
 }
 
+// Whether a page without missing rows has its numbers just as the column holds them.
+bool are_stored_numbers(const OpenPage& page, const Leaf& leaf, size_t count) {
+  const bool wide = leaf.physical == Physical::kInt64 || leaf.physical == Physical::kDouble;
+  const bool narrow = leaf.physical == Physical::kInt32 || leaf.physical == Physical::kFloat;
+  if (page.header.encoding != Encoding::kPlain || leaf.scale >= 0 || leaf.is_unsigned || !(wide || narrow))
+    return false;
+  if (page.values.size() / (wide ? 8 : 4) < count) throw Damaged("its values end too early");
+  return count > 0;
+}
+
 // The rows of a list column, as levels of all its pages tell them.
 class ListRows {
  public:
@@ -223,10 +233,11 @@ Piece decode_page(std::string_view page, const Leaf& leaf, Codec compression,
       present -= some;
     }
   }
-  if (piece.missing.empty() && by_dictionary(open.header.encoding) && dictionary && dictionary->bad.empty() &&
-      !open.values.empty()) {
-    piece.packed = open.values;
-    piece.dictionary = std::move(dictionary);
+  const bool indices =
+      by_dictionary(open.header.encoding) && dictionary && dictionary->bad.empty() && !open.values.empty();
+  if (piece.missing.empty() && (indices || are_stored_numbers(open, leaf, present))) {
+    piece.stored = open.values;
+    if (indices) piece.dictionary = std::move(dictionary);
     piece.heaps = {open.heap};
     piece.heap_bytes = open.heap->size();
     return piece;
@@ -318,12 +329,19 @@ void append_rows(const Piece& piece, int64_t first, int64_t count, BlockColumn& 
   std::visit(
       [&](auto& out) {
         using Values = std::decay_t<decltype(out)>;
-        if (!piece.packed.empty()) {
+        if (!piece.stored.empty() && piece.dictionary) {
           thread_local std::vector<uint32_t> unpacked;
-          decode_rle(piece.packed.substr(1), static_cast<uint8_t>(piece.packed[0]), from, number, unpacked);
+          decode_rle(piece.stored.substr(1), static_cast<uint8_t>(piece.stored[0]), from, number, unpacked);
           check_indices(unpacked, *piece.dictionary);
           return append_entries(*piece.dictionary, unpacked, out);
         }
+        if constexpr (std::is_arithmetic_v<typename Values::value_type>)
+          if (!piece.stored.empty()) {
+            const size_t each = sizeof(typename Values::value_type), held = out.size();
+            out.resize(held + number);
+            std::memcpy(out.data() + held, piece.stored.data() + from * each, number * each);
+            return;
+          }
         if (!piece.dictionary) {
           const auto& held = std::get<Values>(piece.values);
           out.insert(out.end(), held.begin() + static_cast<int64_t>(begin),

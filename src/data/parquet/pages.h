@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/big_memory.h"
 #include "data/format/column_block.h"
 #include "data/parquet/metadata.h"
 
@@ -22,18 +23,19 @@ namespace lockstep::parquet {
 struct Limits {
   int64_t page_bytes = int64_t{256} << 20;
   int64_t page_values = int64_t{1} << 24;
+  BigMemory* memory = nullptr;  // what pages are unpacked into; null: the heap
 };
 
 // The unpacked bytes of a page, and some behind them that can be read (kReadPast).
 class PageBytes {
  public:
-  explicit PageBytes(size_t size);
-  std::span<char> all() { return {bytes_.get(), size_}; }
+  PageBytes(size_t size, BigMemory* memory);
+  std::span<char> all() { return {reinterpret_cast<char*>(bytes_.data()), size_}; }
   int64_t size() const { return static_cast<int64_t>(size_); }
 
  private:
   size_t size_;
-  std::unique_ptr<char[]> bytes_;
+  BigBytes bytes_;
 };
 
 struct OpenPage {
@@ -68,11 +70,11 @@ struct Dictionary {
 
 struct Piece {
   int64_t rows = 0;
-  // One value per row (an element per value of lists), or indices into the dictionary: these stay packed as
-  // they are stored, after their number of bits, where no row is missing.
+  // One value per row (an element per value of lists), or indices into the dictionary. Where no row is
+  // missing, plain numbers stay as they are stored, and so do indices, behind their number of bits.
   ColumnValues values;
-  std::string_view packed;
   std::vector<uint32_t> indices;
+  std::string_view stored;
   std::shared_ptr<const Dictionary> dictionary;
   std::vector<uint8_t> missing;                    // per row; empty: none
   std::vector<int64_t> ends;                       // of lists, per row

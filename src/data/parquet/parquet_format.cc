@@ -41,7 +41,7 @@ class ParquetFormat : public Format {
  public:
   ParquetFormat(const FormatOptions& options, const parquet::Limits& limits)
       : Format(options),
-        limits_(limits),
+        limits_{limits.page_bytes, limits.page_values, memory_.get()},
         cache_(std::make_shared<parquet::PieceCache>(cache_bytes(options))) {}
 
   std::string_view name() const override { return "parquet"; }
@@ -244,6 +244,7 @@ class ParquetFormat : public Format {
     return index;
   }
 
+  std::shared_ptr<BigMemory> memory_ = BigMemory::make();  // of unpacked pages
   parquet::Limits limits_;
   std::shared_ptr<parquet::PieceCache> cache_;
 };

@@ -10,8 +10,7 @@
 #include "data/order/record_set.h"
 #include "data/reading/file_source.h"
 #include "data/select/table_selection.h"
-#include "data/transform/encode_table.h"
-#include "data/transform/encode_text.h"
+#include "data/transform/model_inputs.h"
 #include "data/transform/table_encoding.h"
 #include "data/transform/transform.h"
 

@@ -1,5 +1,3 @@
-#include "data/transform/encode_table.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -8,6 +6,7 @@
 #include "base/error.h"
 #include "data/format/value_text.h"
 #include "data/transform/column_values.h"
+#include "data/transform/model_inputs.h"
 
 namespace lockstep {
 namespace {
@@ -145,7 +144,7 @@ std::vector<BlockField> EncodeTable::made_fields() const {
 }
 
 void EncodeTable::apply(const BlockPlace&, ColumnBlock& block) const {
-  ColumnBlock encoded;
+  thread_local ColumnBlock encoded;  // the two take turns, so that memory of large blocks is used again
   encoded.reset(made_fields());
   encoded.records = block.records;
   const size_t records = static_cast<size_t>(block.records);
@@ -162,7 +161,7 @@ void EncodeTable::apply(const BlockPlace&, ColumnBlock& block) const {
     });
   }
   encode_labels(encoding_, block, encoded.columns.back().as<float>());
-  block = std::move(encoded);
+  std::swap(block, encoded);
 }
 
 std::unique_ptr<TransformFit> EncodeTable::begin_fit() const { return std::make_unique<TableFit>(encoding_); }

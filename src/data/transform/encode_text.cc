@@ -1,5 +1,3 @@
-#include "data/transform/encode_text.h"
-
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -7,6 +5,7 @@
 #include "base/error.h"
 #include "data/format/value_text.h"
 #include "data/transform/column_values.h"
+#include "data/transform/model_inputs.h"
 
 namespace lockstep {
 namespace {

@@ -1,5 +1,3 @@
-#include "data/transform/image_input.h"
-
 #include <charconv>
 #include <cmath>
 #include <span>
@@ -11,6 +9,7 @@
 #include "data/order/permutation.h"
 #include "data/pixels/decode.h"
 #include "data/pixels/pixels.h"
+#include "data/transform/model_inputs.h"
 #include "data/transform/settings.h"
 
 namespace lockstep {

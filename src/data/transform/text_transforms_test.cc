@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "data/testing/test_columns.h"
-#include "data/transform/encode_text.h"
+#include "data/transform/model_inputs.h"
 
 namespace lockstep {
 namespace {
