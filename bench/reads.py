@@ -1,5 +1,5 @@
 """Should the input pipeline read with io_uring? Blocks of a file in a mixed order, from the disk and from the system's cache:
-blocking reads that are asked for ahead (posix_fadvise), as the pipeline does, beside io_uring with as many reads under way.
+blocking reads that are asked for ahead (posix_fadvise), beside io_uring with as many reads under way.
 
 "lockstep" stands for the pipeline's way of reading, without the pipeline: as many threads as processors. The file is
 written once into build/bench-reads; between turns from the disk it is put out of the cache, which needs no privilege.
