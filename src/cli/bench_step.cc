@@ -1,7 +1,5 @@
 #include "cli/bench_step.h"
 
-#include <sys/resource.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -11,11 +9,11 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "backend/cpu/library_products.h"
 #include "base/error.h"
 #include "cli/model_options.h"
 #include "graph/op_def.h"
 #include "graph/text.h"
-#include "train/step/gemm_floor.h"
 #include "train/step/synthetic.h"
 #include "train/step/train_step.h"
 
@@ -41,21 +39,31 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-int64_t peak_resident_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
-}
-
-// Memory of the process's own that is resident now, without the pages of programs and libraries; the
-// difference over a run is what the run uses.
-int64_t resident_bytes() {
+// A line of /proc/self/status, in bytes. VmHWM is the most that was ever resident, with the pages of programs
+// and libraries, and unlike the rusage's maximum without what the parent had when it started this program.
+// RssAnon is what is resident now without these pages; its difference over a run is what the run uses.
+int64_t status_bytes(const std::string& line) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
     int64_t kilobytes = 0;
-    if (word == "RssAnon:" && status >> kilobytes) return kilobytes * 1024;
+    if (word == line + ":" && status >> kilobytes) return kilobytes * 1024;
   }
   return 0;
+}
+
+// The products of the step as the library alone runs them: one call each, and how often the step has it.
+nlohmann::json as_json(const std::vector<cpu::LibraryProduct>& products) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const cpu::LibraryProduct& product : products) {
+    nlohmann::json sizes;
+    for (const auto& [name, value] : product.sizes) sizes[name] = value;
+    list.push_back({{"op", product.op},
+                    {"sizes", sizes},
+                    {"count", product.count},
+                    {"ms", product.milliseconds},
+                    {"call", product.call}});
+  }
+  return list;
 }
 
 void print_profile(const Executable& executable, double total_ms) {
@@ -104,8 +112,9 @@ double median_of(std::vector<double> values) {
 
 void run(const BenchOptions& options) {
   const auto backend = make_cpu_backend(options.threads);
+  const int64_t libraries = status_bytes("VmHWM");
   const Model model = build_model(options.model);
-  const int64_t resident_before = resident_bytes();
+  const int64_t resident_before = status_bytes("RssAnon");
   TrainOptions train_options;
   train_options.passes.recompute = parse_recompute(options.recompute);
   train_options.passes.disabled = options.disabled;
@@ -140,9 +149,8 @@ void run(const BenchOptions& options) {
   const double deferred_ms =
       milliseconds_since(deferred_start) / static_cast<double>(options.warmup + options.steps);
   const double median = median_of(times) + deferred_ms;
-  const int64_t used = resident_bytes() - resident_before;
-  const int64_t peak = peak_resident_bytes();
-  const double floor_ms = options.floor ? gemm_floor_milliseconds(train.backward().graph(), *backend) : 0.0;
+  const int64_t used = status_bytes("RssAnon") - resident_before;
+  const int64_t peak = status_bytes("VmHWM");
 
   const MemoryReport& memory = train.backward().plan().memory;
   nlohmann::json report = {{"model", options.model.model},
@@ -155,8 +163,8 @@ void run(const BenchOptions& options) {
                            {"deferred_ms", deferred_ms},
                            {"compile_ms", train.compile_milliseconds()},
                            {"ready_ms", ready_ms},
-                           {"gemm_floor_ms", floor_ms},
                            {"peak_rss_bytes", peak},
+                           {"library_rss_bytes", libraries},
                            {"used_bytes", used},
                            {"planned_peak_bytes", train.planned_bytes()},
                            {"packed_bytes", memory.arena_peak + memory.region_bytes},
@@ -164,12 +172,20 @@ void run(const BenchOptions& options) {
                            {"loss_first", first.loss},
                            {"loss_last", last.loss},
                            {"weights_sha256", train.weights_sha256()}};
+  if (options.floor) {
+    const auto products = cpu::library_products(train.backward().graph(), options.threads);
+    double floor = 0;
+    for (const cpu::LibraryProduct& product : products)
+      floor += static_cast<double>(product.count) * product.milliseconds;
+    report["gemm_floor_ms"] = floor;
+    report["products"] = as_json(products);
+  }
   if (options.json) {
     std::cout << report.dump() << "\n";
     return;
   }
   for (const auto& [key, value] : report.items())
-    if (key != "step_ms_all") std::cout << fmt::format("{:<26}{}\n", key, value.dump());
+    if (!value.is_array()) std::cout << fmt::format("{:<26}{}\n", key, value.dump());
   std::cout << memory_table(train.backward().plan());
   if (options.profile) {
     double total = 0;
@@ -196,7 +212,8 @@ void add_bench_step_command(CLI::App& bench) {
   command->add_flag("--bf16", options->bf16, "compute in bf16, parameters and gradients in f32");
   command->add_flag("--json", options->json, "print one JSON object");
   command->add_flag("--profile", options->profile, "time every step of the plan");
-  command->add_flag("--floor", options->floor, "also time every matrix product by itself");
+  command->add_flag("--floor", options->floor,
+                    "also time every matrix product as one call of oneDNN with all threads");
   command->callback([options] { run(*options); });
 }
 
