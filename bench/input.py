@@ -272,7 +272,10 @@ class Case:
         if self.name == "jpeg":
             return {"format": "images", "files": str(self.data / "images")}
         files = {"format": self.format, "files": f"{self.data}/part-*"}
-        return files if self.name == "tokens" else {**files, "label": "label"}
+        if self.name == "tokens":
+            return files
+        # By name, in the order that the peers have them in: features of an Example lie in any.
+        return {**files, "label": "label", "columns": {"numeric": self.truth["names"]}}
 
     def command(self, runner):
         if runner == OURS:

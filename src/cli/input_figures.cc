@@ -39,8 +39,8 @@ struct ColumnSums {
 };
 
 // The sums of all columns, and one that ties them together: over all records, the product of the columns'
-// sums of the record. Labels that moved to other records leave every column's sums as they are, and change
-// this one.
+// sums of the record. Labels that moved to other records, and normalised values that moved to other places,
+// leave every column's sums as they are and change this one.
 struct EpochSums {
   std::vector<ColumnSums> columns;
   double tie = 0;
