@@ -229,6 +229,8 @@ class Sharder {
       attributes.set("split_axis", int64_t{to.axis});
       attributes.set("concat_axis", int64_t{from.placement.axis});
     }
+    if (options_.explain)
+      options_.explain("sharding", fmt::format("{}: {} of {}", axis_.group, op, old_.name(old_value)));
     return graph_.emit(op, {from.value}, attributes, fmt::format("{}_{}", old_.name(old_value), op));
   }
 

@@ -216,9 +216,9 @@ TEST(Shard, SaysWhatItChose) {
       return z
     })"),
         tensor(kColumnsThenRows), options);
-  EXPECT_EQ(lines, (std::vector<std::string>{"tensor: h = matmul(x, w) R,S1->S1",
-                                             "tensor: y = matmul(h, v) S1,S0->P",
-                                             "tensor: z = tanh(y) R->R, 128 bytes sent"}));
+  EXPECT_EQ(lines, (std::vector<std::string>{
+                       "tensor: h = matmul(x, w) R,S1->S1", "tensor: y = matmul(h, v) S1,S0->P",
+                       "tensor: z = tanh(y) R->R, 128 bytes sent", "tensor: all_reduce of y"}));
 }
 
 std::string error_of(const ShardAxis& axis) {
