@@ -64,7 +64,7 @@ TEST(Fit, WhatIsOfferedFits) {
 }
 
 TEST(Fit, SmallerMicrobatchesKeepTheirLeaves) {
-  const std::string text = refusal({"strategy.memory=26MiB", "train.microbatch=8"});
+  const std::string text = refusal({"strategy.memory=32MiB", "train.microbatch=8"});
   EXPECT_NE(text.find("--set train.microbatch=4 --set strategy.leaves=2"), std::string::npos) << text;
 }
 
