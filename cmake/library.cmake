@@ -7,6 +7,7 @@ function(lockstep_library name)
   cmake_parse_arguments(ARG "HOT;GRAPH" "" "NEEDS" ${ARGN})
   set(folder ${CMAKE_SOURCE_DIR}/src/${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/backend/cuda/")  # built by cmake/cuda.cmake, where asked for
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "(_test\\.cc|/main\\.cc|/simd/.*_loops\\.cc)$")

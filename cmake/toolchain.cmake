@@ -9,11 +9,13 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 # restrict, stringop-overflow: GCC 12 reports std::string concatenation falsely (GCC bug 105329).
-add_compile_options(-Wall -Wextra -Werror -Wno-psabi
-                    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>)
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wall> $<$<COMPILE_LANGUAGE:CXX>:-Wextra>
+                    $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CXX>:-Wno-psabi>
+                    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
+                    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow>)
 # Contraction is decided by the code (explicit fma), never by the optimiser: the same expression must round the same
 # way in a vector body and in a scalar tail, at -O0 and at -O3.
-add_compile_options(-ffp-contract=off -fno-math-errno)
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off> $<$<COMPILE_LANGUAGE:CXX>:-fno-math-errno>)
 
 set(LOCKSTEP_SANITIZE "" CACHE STRING "Value for -fsanitize, empty for none")
 if(LOCKSTEP_SANITIZE)

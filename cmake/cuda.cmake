@@ -1,0 +1,52 @@
+# The CUDA backend, and the programs that check and measure its kernels. Only the CUDA runtime is linked, statically: a
+# program with this library in it starts on a machine without a driver, and loads cuBLASLt, cuDNN and NCCL when a plan
+# uses them.
+if(NOT CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 90a-real)
+endif()
+enable_language(CUDA)
+# CMake 3.25 does not know that nvcc has C++20.
+set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+set(nvcc_options --extended-lambda -Xcompiler=-Wall,-Wextra,-Werror)
+if(CCACHE)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_package(CUDAToolkit REQUIRED)
+
+file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cuda/*.cc
+     ${CMAKE_SOURCE_DIR}/src/backend/cuda/*.cu)
+
+# cuDNN's header-only C++ front end (https://github.com/NVIDIA/cudnn-frontend). Without it attention runs by our kernels.
+find_path(CUDNN_FRONTEND_INCLUDE cudnn_frontend.h)
+if(NOT CUDNN_FRONTEND_INCLUDE)
+  message(STATUS "cudnn_frontend.h not found: attention without cuDNN (set CUDNN_FRONTEND_INCLUDE)")
+  list(FILTER cuda_sources EXCLUDE REGEX "/backend/cuda/sdpa/")
+endif()
+
+# The kernels and what calls the libraries; needs nothing of the house but src/base, so that the programs below run on a
+# machine that has only a driver and the toolkit's libraries.
+add_library(lockstep_cuda_kernels STATIC ${cuda_sources})
+target_include_directories(lockstep_cuda_kernels PUBLIC ${CMAKE_SOURCE_DIR}/src)
+target_compile_definitions(lockstep_cuda_kernels PUBLIC FMT_HEADER_ONLY)
+target_link_libraries(lockstep_cuda_kernels PUBLIC CUDA::cudart_static ${CMAKE_DL_LIBS})
+if(CUDNN_FRONTEND_INCLUDE)
+  target_compile_definitions(lockstep_cuda_kernels PUBLIC LOCKSTEP_CUDNN_FRONTEND
+                                                          NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING)
+  target_include_directories(lockstep_cuda_kernels SYSTEM PUBLIC ${CUDNN_FRONTEND_INCLUDE})
+endif()
+# Contraction is decided by the code here too.
+target_compile_options(lockstep_cuda_kernels PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${nvcc_options};--fmad=false>")
+
+# kernel_check compares every kernel with a reference, gpu_limits measures the machine; run_gpu.sh beside them runs both.
+set(probes ${CMAKE_SOURCE_DIR}/bench/probes/cuda)
+file(GLOB check_sources CONFIGURE_DEPENDS ${probes}/check_*.cc)
+add_executable(kernel_check ${probes}/kernel_check.cc ${check_sources} ${probes}/gpu_bench.cu)
+add_executable(gpu_limits ${probes}/gpu_limits.cu ${probes}/gpu_bench.cu)
+foreach(program kernel_check gpu_limits)
+  target_sources(${program} PRIVATE src/base/dtype.cc src/base/philox.cc src/base/portable_math.cc)
+  target_include_directories(${program} PRIVATE ${probes})
+  target_link_libraries(${program} PRIVATE lockstep_cuda_kernels)
+  target_compile_options(${program} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${nvcc_options}>")
+  target_link_options(${program} PRIVATE -static-libstdc++ -static-libgcc)
+endforeach()

@@ -1,0 +1,13 @@
+// dropout and round_stochastic: draws counted by (seed, key, position, element) as in ops/dropout_stream.h.
+#pragma once
+#include "backend/cuda/kernels/launch.h"
+
+namespace lockstep::cuda {
+
+// rng is i64[2] on the device: seed and position. The gradient is the same function of dy.
+void dropout(cudaStream_t stream, DType dtype, const void* x, const int64_t* rng, int64_t key, double p,
+             void* y, int64_t count);
+void round_stochastic(cudaStream_t stream, const float* x, const int64_t* rng, int64_t key, void* bf16_out,
+                      int64_t count);
+
+}  // namespace lockstep::cuda
