@@ -203,7 +203,8 @@ int main(int argc, char** argv) {
       {"losses", check_losses},       {"tables", check_tables},       {"optimizers", check_optimizers},
       {"images", check_images},       {"attention", check_attention}, {"products", check_products},
       {"speed", time_kernels}};
-  checks.group("ceilings", [&] { ceilings(checks, report); });
+  if (wanted.empty() || wanted.count("speed") != 0)
+    checks.group("ceilings", [&] { ceilings(checks, report); });
   for (const auto& [name, run] : groups)
     if (wanted.empty() || wanted.count(name) != 0) checks.group(name, [&, run = run] { run(checks); });
   std::printf("\n%d cases, %d failures\n", checks.cases(), checks.failures());

@@ -26,13 +26,20 @@ echo "### start-up, second time"
 timeout 60 "$programs/gpu_limits" startup 2>&1 | grep -E 'cuInit|context|cublasLt|cudnn|nvrtc' | tee -a "$out/startup.txt"
 
 echo "### checks"
-timeout 120 "$programs/kernel_check" > "$out/kernel_check.txt" 2>&1
-echo "exit $?" >> "$out/kernel_check.txt"
+# A process each: an error of the device ends one group only.
+for group in pointwise shapes rows losses tables optimizers images attention products speed; do
+  timeout 60 "$programs/kernel_check" $group >> "$out/kernel_check.txt" 2>&1
+  echo "exit $? $group" >> "$out/kernel_check.txt"
+done
+echo "($(left) s left)"
 
 if [ "$1" != check ]; then
   echo "### limits"
-  timeout 150 "$programs/gpu_limits" copies launches ipc attention capture ceilings epilogues head products > "$out/gpu_limits.txt" 2>&1
-  echo "exit $?" >> "$out/gpu_limits.txt"
+  for section in copies launches ipc attention capture ceilings epilogues head products; do
+    timeout 75 "$programs/gpu_limits" $section >> "$out/gpu_limits.txt" 2>&1
+    echo "exit $? $section" >> "$out/gpu_limits.txt"
+  done
+  echo "($(left) s left)"
   # The cuDNN of the Python packages, where it is another one.
   other=$(grep -m1 site-packages.*libcudnn.so.9 "$out/machine.txt")
   if [ -n "$other" ] && [ "$(left)" -gt 60 ]; then
