@@ -106,9 +106,11 @@ void check_pools(Checks& c, DType dtype, int64_t kernel, int64_t stride, int64_t
   }
   const std::string name = std::string(lockstep::name_of(dtype)) + " k" + std::to_string(kernel) + " s" +
                            std::to_string(stride) + " p" + std::to_string(padding);
-  c.check("max_pool2d " + name, {{&y, &max_w, "y"}}, 0, [&] { max_pool2d(c.stream, s, x.data(), y.data()); });
+  Tensor index = tensor(DType::kI32, y.count());
+  c.check("max_pool2d " + name, {{&y, &max_w, "y"}}, 0,
+          [&] { max_pool2d(c.stream, s, x.data(), y.data(), index.device.as<int32_t>()); });
   c.check("max_pool2d_grad " + name, {{&dx, &dmax, "dx"}}, bound_of(dtype),
-          [&] { max_pool2d_grad(c.stream, s, x.data(), dy.data(), dx.data()); });
+          [&] { max_pool2d_grad(c.stream, s, dy.data(), index.device.as<int32_t>(), dx.data()); });
   c.check("avg_pool2d " + name, {{&y, &avg_w, "y"}}, bound_of(dtype),
           [&] { avg_pool2d(c.stream, s, x.data(), y.data()); });
   c.check("avg_pool2d_grad " + name, {{&dx, &davg, "dx"}}, bound_of(dtype),

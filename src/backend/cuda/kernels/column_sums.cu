@@ -189,11 +189,11 @@ __device__ __forceinline__ void first_largest(const T* x, const ReducedShape& s,
 }
 
 template <typename T>
-__global__ void max_kernel(const T* x, ReducedShape s, T* out, int64_t* positions) {
+__global__ void max_kernel(const T* x, ReducedShape s, T* out, int32_t* positions) {
   first_largest(x, s, [&](int64_t to, float best, int64_t at, int lane) {
     if (lane != 0) return;
     if (out != nullptr) out[to] = from_float<T>(best);
-    if (positions != nullptr) positions[to] = at;
+    if (positions != nullptr) positions[to] = static_cast<int32_t>(at);
   });
 }
 
@@ -241,7 +241,7 @@ void sum_axis(cudaStream_t stream, const ReducedShape& shape, DType dtype, const
 }
 
 void max_axis(cudaStream_t stream, const ReducedShape& shape, DType dtype, const void* x, void* out,
-              int64_t* positions) {
+              int32_t* positions) {
   if (shape.outer * shape.inner == 0) return;
   with_storage(dtype, [&](auto zero) {
     using T = decltype(zero);

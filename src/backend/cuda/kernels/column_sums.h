@@ -26,7 +26,7 @@ void sum_axis(cudaStream_t stream, const ReducedShape& shape, DType dtype, const
 
 // The largest element, NaN if there is one, and its first position along the axis (argmax; may be null).
 void max_axis(cudaStream_t stream, const ReducedShape& shape, DType dtype, const void* x, void* out,
-              int64_t* positions);
+              int32_t* positions);
 // dx = dy at the first position of the largest element, zero elsewhere.
 void max_axis_grad(cudaStream_t stream, const ReducedShape& shape, DType dtype, const void* x, const void* dy,
                    void* dx);

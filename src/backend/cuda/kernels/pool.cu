@@ -41,13 +41,14 @@ __device__ __forceinline__ int64_t first_largest(const PoolShape& s, const Pixel
 }
 
 template <typename T, bool kMax>
-__global__ void __launch_bounds__(kThreads) forward_kernel(PoolShape s, const T* x, T* y, int64_t count) {
+__global__ void __launch_bounds__(kThreads) forward_kernel(PoolShape s, const T* x, T* y, int32_t* index, int64_t count) {
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= count) return;
   const Pixel out(i, s.out_rows, s.out_columns, s.channels);
   float result = 0;
   if (kMax) {
-    first_largest(s, out, x, result);
+    const int64_t at = first_largest(s, out, x, result);
+    index[i] = static_cast<int32_t>(at / s.channels - out.image * s.rows * s.columns);
   } else {
     const int64_t seen = for_window(s, out, [&](int64_t at) { result += to_float(x[at]); });
     result /= static_cast<float>(s.count_padding ? s.kernel[0] * s.kernel[1] : seen);
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(PoolShape s, const T*
 
 template <typename T, bool kMax>
 __global__ void __launch_bounds__(kThreads)
-    backward_kernel(PoolShape s, const T* x, const T* dy, T* dx, int64_t count) {
+    backward_kernel(PoolShape s, const T* dy, const int32_t* index, T* dx, int64_t count) {
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= count) return;
   const Pixel in(i, s.rows, s.columns, s.channels);
@@ -73,8 +74,7 @@ __global__ void __launch_bounds__(kThreads)
       const int64_t from = ((in.image * s.out_rows + r) * s.out_columns + c) * s.channels + in.channel;
       const Pixel out(from, s.out_rows, s.out_columns, s.channels);
       if (kMax) {
-        float best = 0;
-        if (first_largest(s, out, x, best) == i) sum += to_float(dy[from]);
+        if (index[from] == in.row * s.columns + in.column) sum += to_float(dy[from]);
       } else {
         const int64_t seen = s.count_padding ? s.kernel[0] * s.kernel[1] : for_window(s, out, [](int64_t) {});
         sum += to_float(dy[from]) / static_cast<float>(seen);
@@ -84,42 +84,42 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <bool kMax>
-void forward(cudaStream_t stream, const PoolShape& s, const void* x, void* y) {
+void forward(cudaStream_t stream, const PoolShape& s, const void* x, void* y, int32_t* index) {
   const int64_t count = s.images * s.out_rows * s.out_columns * s.channels;
   if (count == 0) return;
   with_storage(s.dtype, [&](auto zero) {
     using T = decltype(zero);
     forward_kernel<T, kMax><<<blocks_for(count, kThreads, INT32_MAX), kThreads, 0, stream>>>(
-        s, static_cast<const T*>(x), static_cast<T*>(y), count);
+        s, static_cast<const T*>(x), static_cast<T*>(y), index, count);
   });
   require_launched("pool2d");
 }
 
 template <bool kMax>
-void backward(cudaStream_t stream, const PoolShape& s, const void* x, const void* dy, void* dx) {
+void backward(cudaStream_t stream, const PoolShape& s, const void* dy, const int32_t* index, void* dx) {
   const int64_t count = s.images * s.rows * s.columns * s.channels;
   if (count == 0) return;
   with_storage(s.dtype, [&](auto zero) {
     using T = decltype(zero);
     backward_kernel<T, kMax><<<blocks_for(count, kThreads, INT32_MAX), kThreads, 0, stream>>>(
-        s, static_cast<const T*>(x), static_cast<const T*>(dy), static_cast<T*>(dx), count);
+        s, static_cast<const T*>(dy), index, static_cast<T*>(dx), count);
   });
   require_launched("pool2d_grad");
 }
 
 }  // namespace
 
-void max_pool2d(cudaStream_t stream, const PoolShape& shape, const void* x, void* y) {
-  forward<true>(stream, shape, x, y);
+void max_pool2d(cudaStream_t stream, const PoolShape& shape, const void* x, void* y, int32_t* index) {
+  forward<true>(stream, shape, x, y, index);
 }
-void max_pool2d_grad(cudaStream_t stream, const PoolShape& shape, const void* x, const void* dy, void* dx) {
-  backward<true>(stream, shape, x, dy, dx);
+void max_pool2d_grad(cudaStream_t stream, const PoolShape& shape, const void* dy, const int32_t* index, void* dx) {
+  backward<true>(stream, shape, dy, index, dx);
 }
 void avg_pool2d(cudaStream_t stream, const PoolShape& shape, const void* x, void* y) {
-  forward<false>(stream, shape, x, y);
+  forward<false>(stream, shape, x, y, nullptr);
 }
 void avg_pool2d_grad(cudaStream_t stream, const PoolShape& shape, const void* dy, void* dx) {
-  backward<false>(stream, shape, nullptr, dy, dx);
+  backward<false>(stream, shape, dy, nullptr, dx);
 }
 
 }  // namespace lockstep::cuda

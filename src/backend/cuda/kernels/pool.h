@@ -13,9 +13,9 @@ struct PoolShape {
   DType dtype = DType::kF32;
 };
 
-void max_pool2d(cudaStream_t stream, const PoolShape& shape, const void* x, void* y);
-// dy goes to the first largest pixel of its window, NaN counting as largest.
-void max_pool2d_grad(cudaStream_t stream, const PoolShape& shape, const void* x, const void* dy, void* dx);
+// index is the place of the first largest pixel of the window, NaN counting as largest: row * columns + column.
+void max_pool2d(cudaStream_t stream, const PoolShape& shape, const void* x, void* y, int32_t* index);
+void max_pool2d_grad(cudaStream_t stream, const PoolShape& shape, const void* dy, const int32_t* index, void* dx);
 void avg_pool2d(cudaStream_t stream, const PoolShape& shape, const void* x, void* y);
 void avg_pool2d_grad(cudaStream_t stream, const PoolShape& shape, const void* dy, void* dx);
 

@@ -91,6 +91,8 @@ cudnnHandle_t make_cudnn_handle() {
   return handle;
 }
 
+void destroy_cudnn_handle(cudnnHandle_t handle) { fe::detail::destroy_handle(handle); }
+
 void set_cudnn_stream(cudnnHandle_t handle, cudaStream_t stream) {
   if (fe::detail::set_stream(handle, stream) != CUDNN_STATUS_SUCCESS)
     throw DeviceError("cuDNN: setting a stream");

@@ -22,6 +22,7 @@ struct Cudnn {
 };
 const Cudnn& cudnn();
 cudnnHandle_t make_cudnn_handle();
+void destroy_cudnn_handle(cudnnHandle_t handle);
 void set_cudnn_stream(cudnnHandle_t handle, cudaStream_t stream);
 
 class SdpaPlan {

@@ -1,0 +1,179 @@
+// attention and attention_qkv, and their gradients: through cuDNN where it serves the shape, else by our kernels.
+#include "backend/cuda/kernels/attention.h"
+
+#include <map>
+#include <mutex>
+
+#include "backend/cuda/kernel_def.h"
+#include "ops/attention_rule.h"
+#ifdef LOCKSTEP_CUDNN_FRONTEND
+#include "backend/cuda/sdpa/sdpa_plan.h"
+#endif
+
+namespace lockstep::cuda {
+namespace {
+
+// Which operands and results an attention node has, packed or apart, forward or backward.
+struct Operands {
+  AttentionRule rule;
+  bool packed = false;
+  bool gradient = false;
+  DType dtype = DType::kF32;
+  size_t qkv = 0;  // the first of q, k, v, or the packed tensor
+  size_t out = 0;  // gradient: out, then the logsumexp
+
+  AttentionShape shape() const;
+  // Elements from the start of a packed tensor to q, k and v.
+  int64_t offset(int part) const {
+    if (!packed) return 0;
+    return (part == 0 ? 0 : part == 1 ? rule.heads : rule.heads + rule.kv_heads) * rule.head_dim;
+  }
+  template <typename Addresses>
+  void* part(const Addresses& addresses, size_t first, int part) const {
+    const size_t tensor = packed ? first : first + static_cast<size_t>(part);
+    return static_cast<char*>(addresses[tensor]) + offset(part) * size_of(dtype);
+  }
+};
+
+AttentionShape Operands::shape() const {
+  const auto dense = [&](int64_t rows, int64_t heads) {
+    return HeadLayout{rows * heads * rule.head_dim, heads * rule.head_dim, rule.head_dim};
+  };
+  AttentionShape s;
+  s.batch = rule.batch;
+  s.queries = rule.queries;
+  s.keys = rule.keys;
+  s.heads = rule.heads;
+  s.kv_heads = rule.kv_heads;
+  s.head_dim = rule.head_dim;
+  s.causal = rule.causal;
+  s.window = rule.window;
+  s.scale = static_cast<float>(rule.scale);
+  s.dtype = dtype;
+  s.out = dense(rule.queries, rule.heads);
+  s.q = s.out;
+  s.k = s.v = dense(rule.keys, rule.kv_heads);
+  if (packed) s.q = s.k = s.v = dense(rule.queries, rule.heads + 2 * rule.kv_heads);
+  return s;
+}
+
+Operands operands_of(const Graph& graph, const Node& node) {
+  Operands o;
+  o.packed = node.op->name.starts_with("attention_qkv");
+  o.gradient = node.op->name.ends_with("_grad");
+  o.qkv = o.gradient ? 1 : 0;
+  o.out = o.packed ? 2 : 4;
+  const Type& first = in_type(graph, node, o.qkv);
+  o.dtype = first.dtype;
+  const int masks = o.gradient ? (o.packed ? 4 : 6) : (o.packed ? 1 : 3);
+  o.rule = o.packed ? packed_attention_rule(first.shape, node.attributes, masks)
+                    : attention_rule(first.shape, in_type(graph, node, o.qkv + 1).shape, node.attributes, masks);
+  return o;
+}
+
+class Attention : public NodeKernel {
+ public:
+  Attention(const Graph& graph, const Node& node, Device&) : operands_(operands_of(graph, node)) {}
+
+  int64_t workspace_bytes() const override {
+    return operands_.gradient ? attention_grad_workspace(operands_.shape()) : 0;
+  }
+
+ protected:
+  void launch(const KernelArgs& args, cudaStream_t stream) override {
+    const Operands& o = operands_;
+    AttentionShape shape = o.shape();
+    if (o.rule.batch * o.rule.queries * o.rule.keys == 0) return;
+    if (o.rule.keys_visible >= 0) shape.keys_visible = in<uint8_t>(args, static_cast<size_t>(o.rule.keys_visible));
+    if (o.rule.documents >= 0) shape.documents = in<int32_t>(args, static_cast<size_t>(o.rule.documents));
+    const auto from = [&](int part) { return o.part(args.inputs, o.qkv, part); };
+    const auto to = [&](int part) { return o.part(args.outputs, 0, part); };
+    if (o.gradient)
+      attention_grad(stream, shape, args.inputs[0], from(0), from(1), from(2), args.inputs[o.out],
+                     in(args, o.out + 1), to(0), to(1), to(2), args.workspace);
+    else
+      attention(stream, shape, from(0), from(1), from(2), args.outputs[0], out(args, 1));
+  }
+
+ private:
+  Operands operands_;
+};
+
+#ifdef LOCKSTEP_CUDNN_FRONTEND
+
+// Layers of one shape share a plan, which takes the library some hundred milliseconds.
+std::shared_ptr<const SdpaPlan> plan_for(Device& device, const AttentionShape& s, bool gradient) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<const SdpaPlan>> made;
+  const std::string key = fmt::format(
+      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<const void*>(&device), gradient, s.batch,
+      s.queries, s.keys, s.heads, s.kv_heads, s.head_dim, s.causal, s.window, s.scale, name_of(s.dtype), s.q.row,
+      s.q.head, s.q.batch, s.k.row, s.k.batch);
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<const SdpaPlan> plan = made[key].lock();
+  if (plan == nullptr) {
+    const auto direction = gradient ? SdpaPlan::Direction::kBackward : SdpaPlan::Direction::kForward;
+    plan = std::make_shared<const SdpaPlan>(device.cudnn_handle(), s, direction);
+    made[key] = plan;
+  }
+  return plan;
+}
+
+class CudnnAttention : public NodeKernel {
+ public:
+  CudnnAttention(const Graph& graph, const Node& node, Device& device)
+      : device_(device),
+        operands_(operands_of(graph, node)),
+        plan_(plan_for(device, operands_.shape(), operands_.gradient)) {}
+
+  int64_t workspace_bytes() const override { return plan_->workspace_bytes(); }
+
+ protected:
+  void launch(const KernelArgs& args, cudaStream_t stream) override {
+    const Operands& o = operands_;
+    cudnnHandle_t handle = device_.cudnn_handle();
+    set_cudnn_stream(handle, stream);
+    const auto from = [&](int part) { return o.part(args.inputs, o.qkv, part); };
+    const auto to = [&](int part) { return o.part(args.outputs, 0, part); };
+    if (o.gradient)
+      plan_->backward(handle, args.inputs[0], from(0), from(1), from(2), args.inputs[o.out], in(args, o.out + 1),
+                      to(0), to(1), to(2), args.workspace);
+    else
+      plan_->forward(handle, from(0), from(1), from(2), args.outputs[0], out(args, 1), args.workspace);
+  }
+
+ private:
+  Device& device_;
+  Operands operands_;
+  std::shared_ptr<const SdpaPlan> plan_;
+};
+
+std::string refuse_cudnn(const Graph& graph, const Node& node, Device& device) {
+  if (!device.cudnn_refusal().empty()) return device.cudnn_refusal();
+  const Operands o = operands_of(graph, node);
+  if (o.rule.keys_visible >= 0 || o.rule.documents >= 0) return "keys or documents are masked";
+  if (o.rule.batch * o.rule.queries * o.rule.keys == 0) return "there is nothing to attend to";
+  std::string reason = SdpaPlan::refusal(o.shape());
+  if (!reason.empty()) return reason;
+  try {
+    plan_for(device, o.shape(), o.gradient);
+    return "";
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+}
+
+#endif
+
+}  // namespace
+
+void add_attention(KernelDefs& defs) {
+  for (const std::string_view op : {"attention", "attention_grad", "attention_qkv", "attention_qkv_grad"}) {
+#ifdef LOCKSTEP_CUDNN_FRONTEND
+    defs.push_back({op, "cuda.attention_cudnn", refuse_cudnn, make_kernel<CudnnAttention>});
+#endif
+    defs.push_back({op, "cuda.attention", refuse_nothing, make_kernel<Attention>});
+  }
+}
+
+}  // namespace lockstep::cuda

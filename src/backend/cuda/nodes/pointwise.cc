@@ -1,0 +1,145 @@
+// Pointwise ops, fused and fused_sum: kernels generated from the body of the region.
+#include "backend/cuda/fused_source.h"
+
+#include <cstring>
+#include <optional>
+
+#include "backend/cuda/generated_kernels.h"
+#include "backend/cuda/kernel_def.h"
+#include "backend/cuda/kernels/launch.h"
+#include "backend/cuda/nodes/sum_plan.h"
+#include "ops/fused.h"
+
+namespace lockstep::cuda {
+namespace {
+
+constexpr int64_t kThreads = 256;
+
+// One pointwise op as the body of a region.
+Graph single_body(const Graph& graph, const Node& node) {
+  Graph body(graph.ops(), "body");
+  std::vector<Value> inputs;
+  for (const Value input : node.inputs)
+    inputs.push_back(body.add_input(fmt::format("a{}", inputs.size()), graph.type(input)));
+  body.add_output(body.emit_all(*node.op, inputs, node.attributes).at(0));
+  return body;
+}
+
+Graph body_of(const Graph& graph, const Node& node) {
+  return node.op->traits.pointwise ? single_body(graph, node) : fused_body(graph, node);
+}
+
+const Node* sum_of(const Graph& body) {
+  const bool found = !body.nodes().empty() && body.nodes().back().op->traits.reduction;
+  return found ? &body.nodes().back() : nullptr;
+}
+
+// What the kernel stores: the results but a sum, then what is summed.
+std::vector<Value> stored_values(const Graph& body) {
+  const Node* const sum = sum_of(body);
+  std::vector<Value> stored;
+  for (const GraphOutput& output : body.outputs())
+    if (sum == nullptr || output.value != sum->outputs[0]) stored.push_back(output.value);
+  if (sum != nullptr) stored.push_back(sum->inputs[0]);
+  return stored;
+}
+
+RegionLayout layout_of(const Graph& body, const std::vector<Value>& stored) {
+  std::vector<Shape> operands;
+  for (const GraphInput& input : body.inputs()) operands.push_back(body.type(input.value).shape);
+  return {body.type(stored.at(0)).shape, operands};
+}
+
+class Region : public NodeKernel {
+ public:
+  Region(const Graph& graph, const Node& node, Device& device)
+      : device_(device),
+        body_(body_of(graph, node)),
+        stored_(stored_values(body_)),
+        layout_(layout_of(body_, stored_)),
+        source_(fused_source(body_, stored_, layout_, region_width(body_, stored_, layout_))) {
+    if (const Node* const sum = sum_of(body_)) {
+      sum_.emplace(body_, *sum);
+      term_bytes_ = padded(body_.type(sum->inputs[0]).bytes());
+    }
+    if (layout_.count > 0) kernel_ = device.generated().get(source_.text);
+  }
+
+  // What is summed, then the sum's own.
+  int64_t workspace_bytes() const override { return sum_ ? term_bytes_ + sum_->workspace_bytes() : 0; }
+
+ protected:
+  void launch(const KernelArgs& args, cudaStream_t stream) override {
+    std::vector<void*> results(args.outputs.begin() + (sum_ ? 1 : 0), args.outputs.end());
+    if (sum_) results.push_back(args.workspace);
+    if (layout_.count > 0) sweep(args, results, stream);
+    if (sum_) sum_->run(stream, args.workspace, args.outputs[0], part_of(args.workspace, term_bytes_));
+  }
+
+ private:
+  void sweep(const KernelArgs& args, const std::vector<void*>& results, cudaStream_t stream) {
+    cudaKernel_t kernel = kernel_;
+    int width = source_.width;
+    if (width > 1 && !all_aligned(args, results)) {
+      kernel = device_.generated().get(fused_source(body_, stored_, layout_, 1).text);
+      width = 1;
+    }
+    std::vector<int64_t> packed = arguments(args, results);
+    void* pointers[] = {packed.data()};
+    const auto blocks = static_cast<unsigned>(ceil_div(ceil_div(layout_.count, width), kThreads));
+    require(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks), dim3(kThreads), pointers, 0, stream),
+            "a generated kernel");
+  }
+
+  // The fields of the source's struct Args in order; each is 8 bytes.
+  std::vector<int64_t> arguments(const KernelArgs& args, const std::vector<void*>& results) const {
+    std::vector<int64_t> packed;
+    for (void* input : args.inputs) packed.push_back(reinterpret_cast<int64_t>(input));
+    for (void* result : results) packed.push_back(reinterpret_cast<int64_t>(result));
+    packed.push_back(layout_.count);
+    packed.insert(packed.end(), layout_.extents.begin(), layout_.extents.end());
+    for (const auto& steps : layout_.strides) packed.insert(packed.end(), steps.begin(), steps.end());
+    return packed;
+  }
+
+  bool all_aligned(const KernelArgs& args, const std::vector<void*>& results) const {
+    const auto aligned = [&](const void* address, DType dtype) {
+      const int64_t bytes = std::min<int64_t>(16, source_.width * size_of(dtype));
+      return reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(bytes) == 0;
+    };
+    for (size_t i = 0; i < args.inputs.size(); ++i)
+      if (!aligned(args.inputs[i], body_.type(body_.inputs()[i].value).dtype)) return false;
+    for (size_t i = 0; i < results.size(); ++i)
+      if (!aligned(results[i], body_.type(stored_[i]).dtype)) return false;
+    return true;
+  }
+
+  Device& device_;
+  Graph body_;
+  std::vector<Value> stored_;
+  RegionLayout layout_;
+  FusedSource source_;
+  cudaKernel_t kernel_ = nullptr;
+  std::optional<SumPlan> sum_;
+  int64_t term_bytes_ = 0;
+};
+
+std::string refuse(const Graph& graph, const Node& node, Device& device) {
+  const Graph body = body_of(graph, node);
+  for (const Node& part : body.nodes()) {
+    std::string reason = refuse_in_region(body, part);
+    if (!reason.empty()) return reason;
+    if (part.op->traits.reduction && !is_floating(body.type(part.inputs[0]).dtype)) return "it sums whole numbers";
+  }
+  return refuse_generated(device);
+}
+
+}  // namespace
+
+void add_pointwise(KernelDefs& defs) {
+  defs.push_back({kAnyPointwise, "cuda.pointwise", refuse, make_kernel<Region>});
+  defs.push_back({"fused", "cuda.fused", refuse, make_kernel<Region>});
+  defs.push_back({"fused_sum", "cuda.fused_sum", refuse, make_kernel<Region>});
+}
+
+}  // namespace lockstep::cuda
