@@ -26,7 +26,10 @@ endif()
 
 # The kernels and what calls the libraries; needs nothing of the house but src/base, so that the programs below run on a
 # machine that has only a driver and the toolkit's libraries.
-add_library(lockstep_cuda_kernels STATIC ${cuda_sources})
+set(kernel_sources ${cuda_sources})
+list(FILTER kernel_sources INCLUDE REGEX "/cuda/(kernels|library|products|sdpa)/")
+list(REMOVE_ITEM cuda_sources ${kernel_sources})
+add_library(lockstep_cuda_kernels STATIC ${kernel_sources})
 target_include_directories(lockstep_cuda_kernels PUBLIC ${CMAKE_SOURCE_DIR}/src)
 target_compile_definitions(lockstep_cuda_kernels PUBLIC FMT_HEADER_ONLY)
 target_link_libraries(lockstep_cuda_kernels PUBLIC CUDA::cudart_static ${CMAKE_DL_LIBS})
@@ -37,6 +40,19 @@ if(CUDNN_FRONTEND_INCLUDE)
 endif()
 # Contraction is decided by the code here too.
 target_compile_options(lockstep_cuda_kernels PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${nvcc_options};--fmad=false>")
+
+# The backend on top of them: devices, streams, and kernels made from nodes of a graph. It and lockstep_backend need each
+# other: one makes the other's devices, which take the host's memory from it.
+set(functions ${CMAKE_SOURCE_DIR}/src/backend/cuda/kernels/pointwise_functions.cuh)
+set(functions_text ${CMAKE_BINARY_DIR}/generated/pointwise_functions.cc)
+add_custom_command(
+  OUTPUT ${functions_text}
+  COMMAND ${CMAKE_COMMAND} -DTEXT=${functions} -DOUTPUT=${functions_text} -DNAME=kPointwiseFunctions
+          -DNAMESPACE=lockstep::cuda -P ${CMAKE_SOURCE_DIR}/cmake/embed_text.cmake
+  DEPENDS ${functions} ${CMAKE_SOURCE_DIR}/cmake/embed_text.cmake VERBATIM)
+add_library(lockstep_cuda STATIC ${cuda_sources} ${functions_text})
+target_link_libraries(lockstep_cuda PUBLIC lockstep_backend lockstep_cuda_kernels)
+target_link_libraries(lockstep_backend PUBLIC lockstep_cuda)
 
 # kernel_check compares every kernel with a reference, gpu_limits measures the machine; run_gpu.sh beside them runs both.
 set(probes ${CMAKE_SOURCE_DIR}/bench/probes/cuda)

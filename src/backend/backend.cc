@@ -1,5 +1,6 @@
 #include "backend/backend.h"
 
+#include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
 
 namespace lockstep {
@@ -26,9 +27,9 @@ std::unique_ptr<Backend> make_backend(const DeviceOptions& options) {
   switch (options.kind) {
     case DeviceKind::kAuto:
     case DeviceKind::kCpu: return make_cpu_backend(options.threads);
-    case DeviceKind::kCuda: break;
+    case DeviceKind::kCuda: return make_cuda_backend(options);
   }
-  throw UserError("device cuda: this program is built without it; device: cpu trains on the processor");
+  throw InternalError("make_backend: unknown kind {}", static_cast<int>(options.kind));
 }
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include <array>
+#include <mutex>
 
 #include "backend/cuda/device.h"
 #include "backend/cuda/kernel_def.h"
@@ -63,6 +64,7 @@ class CudaStream : public Stream {
 
   void enqueue(Kernel& kernel, const KernelArgs& args) override {
     device_->use();
+    const std::lock_guard lock(*mutex_);  // a kernel keeps what it prepares for its launch
     KernelArgs here = args;
     here.queue = stream_;
     kernel.run(here);
@@ -94,6 +96,7 @@ class CudaStream : public Stream {
  private:
   std::shared_ptr<Device> device_;
   cudaStream_t stream_;
+  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
 };
 
 class CudaBackend : public Backend {

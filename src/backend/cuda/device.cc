@@ -69,11 +69,11 @@ Device::~Device() {
 void Device::use() const { require(cudaSetDevice(ordinal_), "choosing the device"); }
 
 // All that may decide bits: instructions, how many multiprocessors products are cut for, and the libraries.
-std::string Device::architecture() const {
+std::string Device::architecture() {
   std::string text = fmt::format("sm_{}{}x{}+cublasLt{}", properties_.major, properties_.minor,
                                  properties_.multiProcessorCount, cublaslt().version());
 #ifdef LOCKSTEP_CUDNN_FRONTEND
-  if (const_cast<Device*>(this)->cudnn_refusal().empty()) text += fmt::format("+cudnn{}", cudnn().version);
+  if (cudnn_refusal().empty()) text += fmt::format("+cudnn{}", cudnn().version);
 #endif
   return text;
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "backend/cuda/kernel_def.h"
+#include "base/error.h"
 #include "ops/attention_rule.h"
 #ifdef LOCKSTEP_CUDNN_FRONTEND
 #include "backend/cuda/sdpa/sdpa_plan.h"

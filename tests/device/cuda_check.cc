@@ -1,0 +1,263 @@
+// The CUDA backend on a machine with a GPU:
+//
+//   cuda_check ops CASES [JOBS]   every op case against the interpreter, and two runs against each other
+//   cuda_check train              small models against the CPU backend, and two runs against each other
+//   cuda_check speed              tokens per second of GPT-2 124M in bf16
+//
+// Each file of cases and each model runs in a process of its own: a device that faulted stays unusable for the process
+// that made it. Ends with a table of what failed and what was refused.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <map>
+
+#include "backend/cuda/cuda_backend.h"
+#include "base/error.h"
+#include "model/encoder.h"
+#include "model/gpt.h"
+#include "model/resnet.h"
+#include "model/tabular.h"
+#include "ops/op_driver.h"
+#include "train/synthetic.h"
+#include "train/train_step.h"
+
+namespace lockstep::testing {
+namespace {
+
+template <typename... Args>
+void say(fmt::format_string<Args...> text, Args&&... args) {
+  const std::string line = fmt::format(text, std::forward<Args>(args)...) + "\n";
+  std::fputs(line.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+// Bodies in processes of their own, `jobs` at a time; how many did not end with 0.
+int in_processes(const std::vector<std::pair<std::string, std::function<int()>>>& bodies, int jobs) {
+  std::map<pid_t, std::string> running;
+  int failed = 0;
+  const auto wait_for_one = [&] {
+    int status = 0;
+    const pid_t pid = wait(&status);
+    if (WIFSIGNALED(status)) say("CRASH {}: signal {}", running[pid], WTERMSIG(status));
+    failed += status != 0;
+    running.erase(pid);
+  };
+  for (const auto& [name, body] : bodies) {
+    if (static_cast<int>(running.size()) >= jobs) wait_for_one();
+    const pid_t pid = fork();
+    if (pid == 0) {
+      int result = 1;
+      try {
+        result = body();
+      } catch (const std::exception& error) {
+        say("FAIL {}: {}", name, error.what());
+      }
+      std::fflush(stdout);
+      _exit(result);
+    }
+    running[pid] = name;
+  }
+  while (!running.empty()) wait_for_one();
+  return failed;
+}
+
+PassOptions forward_only() {
+  PassOptions options;
+  options.disabled = {"autodiff"};
+  return options;
+}
+
+double worst_error(const RefTensor& got, const RefTensor& want) {
+  double scale = 1.0, worst = 0;
+  for (const double x : want.data)
+    if (std::isfinite(x)) scale = std::max(scale, std::fabs(x));
+  for (int64_t i = 0; i < want.numel(); ++i) {
+    if (want[i] == got[i] || (std::isnan(want[i]) && std::isnan(got[i]))) continue;
+    const double error = std::fabs(got[i] - want[i]) / scale;
+    if (!(error <= worst)) worst = error;
+  }
+  return worst;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// Whether it ran, right or wrong; what is wrong is said.
+bool check_case(Backend& backend, const OpCase& op_case, const std::string& dtype, bool differentiated, int& wrong) {
+  const std::string label = fmt::format("{} {}{}", op_case.label(), dtype, differentiated ? " gradient" : "");
+  const Graph graph = case_graph(op_case, differentiated);
+  const RefTensors inputs = make_inputs(graph, op_case);
+  try {
+    const auto got = run_on_backend(graph, inputs, backend, forward_only());
+    const auto want = interpret(graph, inputs, {.round = true});
+    for (size_t i = differentiated ? 1 : 0; i < want.size(); ++i) {
+      const double error = worst_error(got[i], want[i]);
+      if (error <= tolerance_for(op_case, dtype)) continue;
+      say("FAIL {}, output {} ({}): error {:.3g}, allowed {:.3g}", label, i,
+          graph.name(graph.outputs()[i].value), error, tolerance_for(op_case, dtype));
+      ++wrong;
+    }
+    if (run_for_bytes(graph, inputs, backend, forward_only()) !=
+        run_for_bytes(graph, inputs, backend, forward_only())) {
+      say("BITS {}: two runs differ", label);
+      ++wrong;
+    }
+  } catch (const UserError& error) {
+    const std::string text = error.what();
+    if (text.find("cannot run") == std::string::npos) throw;
+    const size_t reasons = text.find('\n');
+    say("REFUSED {}: {} |{}", label, first_line(text).substr(0, 160),
+        reasons == std::string::npos ? "" : first_line(text.substr(reasons + 1)));
+    return false;
+  }
+  return true;
+}
+
+int check_file(const std::string& file, const std::vector<OpCase>& cases) {
+  const auto backend = make_cuda_backend({});
+  int ran = 0, wrong = 0, refused = 0;
+  for (const OpCase& base : cases)
+    for (const std::string& dtype : base.dtypes) {
+      const OpCase op_case = with_dtype(base, dtype);
+      for (const bool differentiated : {false, true}) {
+        if (differentiated && !op_case.differentiate) continue;
+        try {
+          (check_case(*backend, op_case, dtype, differentiated, wrong) ? ran : refused)++;
+        } catch (const DeviceError&) {
+          say("LAST {} {}{}", op_case.label(), dtype, differentiated ? " gradient" : "");
+          throw;
+        } catch (const std::exception& error) {
+          say("FAIL {} {}{}: {}", op_case.label(), dtype, differentiated ? " gradient" : "",
+              first_line(error.what()).substr(0, 400));
+          ++wrong;
+        }
+      }
+    }
+  say("FILE {:<24} ran {:>4}  wrong {:>3}  refused {:>3}", file, ran, wrong, refused);
+  return wrong == 0 ? 0 : 1;
+}
+
+int check_ops(const std::string& folder, int jobs) {
+  std::map<std::string, std::vector<OpCase>> files;
+  for (const OpCase& op_case : read_cases(folder)) files[op_case.file].push_back(op_case);
+  std::vector<std::pair<std::string, std::function<int()>>> bodies;
+  for (const auto& [file, cases] : files)
+    bodies.emplace_back(file, [&file = file, &cases = cases] { return check_file(file, cases); });
+  const int failed = in_processes(bodies, jobs);
+  say("{} files of cases, {} with failures", files.size(), failed);
+  return failed == 0 ? 0 : 1;
+}
+
+struct Outcome {
+  std::string hash;
+  std::vector<double> losses, norms;
+};
+
+Outcome train_on(Backend& backend, const Model& model, TrainOptions options, int64_t microbatches, int64_t steps) {
+  options.microbatches = microbatches;
+  options.leaves = 3;
+  options.ema = 0.9;
+  options.seed = 5;
+  TrainStep train(model, backend, options, nullptr);
+  Outcome outcome;
+  for (int64_t step = 1; step <= steps; ++step) {
+    const StepResult result = train.run(
+        1e-3, [&](int64_t m) { set_synthetic_inputs(train, model, 11, step * microbatches + m); });
+    outcome.losses.push_back(result.loss);
+    outcome.norms.push_back(result.grad_norm);
+  }
+  outcome.hash = train.weights_sha256();
+  return outcome;
+}
+
+int check_model(const std::string& name, const Model& model, const TrainOptions& options, double tolerance) {
+  const auto cuda = make_cuda_backend({});
+  const auto cpu = make_cpu_backend(4);
+  const Outcome got = train_on(*cuda, model, options, 6, 8), again = train_on(*cuda, model, options, 6, 8);
+  const Outcome want = train_on(*cpu, model, options, 6, 8);
+  double worst = 0;
+  for (size_t i = 0; i < want.losses.size(); ++i) {
+    worst = std::max(worst, std::fabs(got.losses[i] - want.losses[i]) / std::fabs(want.losses[i]));
+    say("  {} step {}: loss {:.6f} (cpu {:.6f}), norm {:.6f} (cpu {:.6f})", name, i + 1, got.losses[i],
+        want.losses[i], got.norms[i], want.norms[i]);
+  }
+  const bool same = got.hash == again.hash;
+  const bool right = worst <= tolerance;
+  say("{} {}: loss differs from the cpu by {:.3g} (allowed {:.3g}), two runs {}", right && same ? "OK" : "FAIL", name,
+      worst, tolerance, same ? "equal" : "DIFFER");
+  return right && same ? 0 : 1;
+}
+
+int check_training() {
+  TrainOptions plain, half, rounded;
+  half.passes.compute = DType::kBF16;
+  rounded = half;
+  rounded.passes.stochastic_rounding = true;
+  using Body = std::function<int()>;
+  const std::vector<std::pair<std::string, Body>> bodies = {
+      {"gpt", [&] { return check_model("gpt f32", build_gpt({2, 48, 3, 101, 2, 17, 0.1}), plain, 1e-4); }},
+      {"gpt bf16", [&] { return check_model("gpt bf16", build_gpt({2, 128, 2, 101, 2, 128, 0.0}), half, 2e-2); }},
+      {"gpt rounded",
+       [&] { return check_model("gpt bf16 rounded", build_gpt({2, 48, 3, 101, 2, 17, 0.1}), rounded, 3e-2); }},
+      {"encoder",
+       [&] { return check_model("encoder", build_encoder({2, 48, 3, 192, 61, 3, 2, 19, 0.1, true}), plain, 1e-4); }},
+      {"tabular",
+       [&] { return check_model("tabular", build_tabular({3, 301, 16, 5, {33, 17}, {40, 20}, 23}), plain, 1e-4); }},
+      {"resnet", [&] { return check_model("resnet", build_resnet({18, 4, 32, 5, 2}), plain, 1e-3); }},
+  };
+  const int failed = in_processes(bodies, 3);
+  say("{} models, {} with failures", bodies.size(), failed);
+  return failed == 0 ? 0 : 1;
+}
+
+int measure_speed() {
+  const auto backend = make_cuda_backend({});
+  say("device {} {}", backend->name(), backend->architecture());
+  for (const int64_t batch : {8, 32}) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto seconds = [&] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    TrainOptions options;
+    options.passes.compute = DType::kBF16;
+    const GptSizes sizes{12, 768, 12, 50304, batch, 1024, 0.0};
+    const Model model = build_gpt(sizes);
+    TrainStep train(model, *backend, options, nullptr);
+    set_synthetic_inputs(train, model, 11, 0);
+    double loss = train.run(1e-4).loss;
+    say("gpt2 124M bf16 B={}: first step after {:.2f} s, loss {:.4f}", batch, seconds(), loss);
+    constexpr int kSteps = 10;
+    const double before = seconds();
+    for (int step = 0; step < kSteps; ++step) {
+      set_synthetic_inputs(train, model, 11, step + 1);
+      loss = train.run(1e-4).loss;
+    }
+    const double each = (seconds() - before) / kSteps;
+    say("gpt2 124M bf16 B={}: {:.1f} ms a step, {:.0f} tokens/s, loss {:.4f}", batch, each * 1e3,
+        static_cast<double>(batch * sizes.seq) / each, loss);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace lockstep::testing
+
+int main(int argc, char** argv) {
+  using namespace lockstep::testing;
+  const std::string mode = argc > 1 ? argv[1] : "";
+  if (mode == "ops" && argc > 2) return check_ops(argv[2], argc > 3 ? std::atoi(argv[3]) : 4);
+  if (mode == "train") return check_training();
+  if (mode == "speed") {
+    try {
+      return measure_speed();
+    } catch (const std::exception& error) {
+      std::printf("FAIL speed: %s\n", error.what());
+      return 1;
+    }
+  }
+  std::fprintf(stderr, "usage: cuda_check ops CASES [JOBS] | train | speed\n");
+  return 2;
+}
