@@ -1,5 +1,6 @@
 #!/bin/bash
-# Runs the CUDA backend on a machine with a GPU: what lies packed in out/backend.tar.gz (package_gpu.sh puts it there).
+# Runs the CUDA backend on a machine with a GPU: what lies packed in out/backend.tar.gz (cuda_check, kernel_check,
+# their libraries under lib, the op cases).
 # Op cases against the interpreter, models against the CPU backend, the speed of one model, the kernels' own checks, and
 # these again under compute-sanitizer as far as time allows. Everything goes to $OUT, tables to standard output.
 #
