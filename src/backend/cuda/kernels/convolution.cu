@@ -9,9 +9,9 @@ constexpr int kThreads = 128;
 constexpr int64_t kMostParts = 64;
 constexpr int64_t kLeastPixels = 256;
 
-struct Place {
+struct PixelPlace {
   int64_t image, row, column, channel;
-  __device__ Place(int64_t i, int64_t rows, int64_t columns, int64_t channels)
+  __device__ PixelPlace(int64_t i, int64_t rows, int64_t columns, int64_t channels)
       : image(i / (rows * columns * channels)),
         row(i / (columns * channels) % rows),
         column(i / channels % columns),
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kThreads)
     forward_kernel(ConvolutionShape s, const T* x, const T* filter, T* y, int64_t count) {
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= count) return;
-  const Place out(i, s.rows.output, s.columns.output, s.outputs);
+  const PixelPlace out(i, s.rows.output, s.columns.output, s.outputs);
   const int64_t width = s.channels / s.groups, group = out.channel / (s.outputs / s.groups);
   const T* taps = filter + out.channel * s.rows.kernel * s.columns.kernel * width;
   float sum = 0;
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kThreads)
     input_kernel(ConvolutionShape s, const T* dy, const T* filter, T* dx, int64_t count) {
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= count) return;
-  const Place in(i, s.rows.input, s.columns.input, s.channels);
+  const PixelPlace in(i, s.rows.input, s.columns.input, s.channels);
   const int64_t width = s.channels / s.groups, group = in.channel / width, per_group = s.outputs / s.groups;
   const int64_t filter_step = s.rows.kernel * s.columns.kernel * width;
   float sum = 0;
@@ -84,13 +84,13 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= count) return;
   const int64_t width = s.channels / s.groups;
-  const Place tap(i, s.rows.kernel, s.columns.kernel, width);  // image: the filter
+  const PixelPlace tap(i, s.rows.kernel, s.columns.kernel, width);  // image: the filter
   const int64_t channel = tap.image / (s.outputs / s.groups) * width + tap.channel;
   const int64_t pixels = s.batch * s.rows.output * s.columns.output;
   const int64_t begin = int64_t{blockIdx.y} * pixels_per_part, end = min(pixels, begin + pixels_per_part);
   float sum = 0;
   for (int64_t p = begin; p < end; ++p) {
-    const Place out(p, s.rows.output, s.columns.output, 1);
+    const PixelPlace out(p, s.rows.output, s.columns.output, 1);
     const int64_t r = out.row * s.rows.stride - s.rows.before + tap.row * s.rows.dilation;
     const int64_t c = out.column * s.columns.stride - s.columns.before + tap.column * s.columns.dilation;
     if (!inside(r, s.rows.input) || !inside(c, s.columns.input)) continue;
