@@ -1,4 +1,5 @@
-// Backend: one device. Memory, streams and kernels come from here, and the runtime speaks to devices only through this.
+// Backend: one device. Memory, streams and kernels come from here, and the runtime speaks to devices only
+// through this.
 //
 // A device works asynchronously: kernels and copies are put on a stream and run later, in the order of that
 // stream; an event marks a point of it, which the host or another stream can wait for. On the CPU everything
@@ -36,8 +37,8 @@ class Event {
 };
 using EventPtr = std::shared_ptr<Event>;
 
-// A queue of work that runs in order. Memory that is given to it stays as it is until the work has run: see record()
-// and synchronize(). Several threads may put work on one.
+// A queue of work that runs in order. Memory that is given to it stays as it is until the work has run: see
+// record() and synchronize(). Several threads may put work on one.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -69,13 +70,15 @@ class Backend {
   virtual int host_threads() const { return 1; }
 
   virtual KernelChoice choose(const Graph& graph, const Node& node) = 0;
-  // Contents zero. A buffer may go while work on the compute stream still needs it: its memory stays until then. Pinned memory of a backend that works in the host's is like any other.
+  // Contents zero. A buffer may go while work on the compute stream still needs it: its memory stays until
+  // then. Pinned memory of a backend that works in the host's is like any other.
   virtual std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryKind kind) = 0;
   std::unique_ptr<Buffer> allocate(int64_t bytes) { return allocate(bytes, memory()); }
   virtual Stream& stream(StreamKind kind) = 0;
   Stream& compute() { return stream(StreamKind::kCompute); }
 
-  // For all that is not in the step's way: behind what was put on the compute stream so far, and done on return.
+  // For all that is not in the step's way: behind what was put on the compute stream so far, and done on
+  // return.
   virtual void upload(void* device, const void* host, int64_t bytes);
   virtual void copy(void* to, const void* from, int64_t bytes);  // both on the device
   virtual void download(void* host, const void* device, int64_t bytes);
@@ -89,7 +92,8 @@ struct DeviceOptions {
   int threads = 1;     // of the host, for kernels that run there
   int local_rank = 0;  // among the workers of this host, who divide its devices
 };
-// The one place that knows which devices there are. Throws UserError for one that this program or machine lacks.
+// The one place that knows which devices there are. Throws UserError for one that this program or machine
+// lacks.
 std::unique_ptr<Backend> make_backend(const DeviceOptions& options);
 
 }  // namespace lockstep

@@ -65,8 +65,8 @@ struct Reduction {
   std::span<void* const> partials = {};
   SumOrder order = SumOrder::kCanonical;
   std::string label = {};
-  // Called around it, by the thread that runs it: to bring the partial sums to where this group reaches them, and the
-  // result back. What they throw fails the operation.
+  // Called around it, by the thread that runs it: to bring the partial sums to where this group reaches them,
+  // and the result back. What they throw fails the operation.
   std::function<void()> before = {}, after = {};
 };
 

@@ -4,7 +4,6 @@
 
 namespace lockstep {
 
-
 enum class DataFormat : uint8_t {
   kCsv,
   kJsonl,

@@ -85,9 +85,9 @@ std::vector<Field> strategy_fields() {
                      "canonical gives the same bits on any number of workers; fast adds up what a worker has "
                      "in one sum, and the bits depend on their number")
           .defaults_to("canonical"),
-      LOCKSTEP_FIELD(
-          strategy.reduce.bucket,
-          "gradients that are reduced together while backward goes on; auto: a 32nd of them, 512 KiB to 16 MiB")
+      LOCKSTEP_FIELD(strategy.reduce.bucket,
+                     "gradients that are reduced together while backward goes on; auto: a 32nd of them, 512 "
+                     "KiB to 16 MiB")
           .takes_auto()
           .in_bytes()
           .at_least(1 << 12)
@@ -124,7 +124,8 @@ std::vector<Field> output_fields() {
       LOCKSTEP_FIELD(checkpoint.dir, "where checkpoints go")
           .or_else("the output folder")
           .example("/data/checkpoints"),
-      LOCKSTEP_FIELD(device, "what workers compute on; auto: a GPU where this program finds one, else the processor")
+      LOCKSTEP_FIELD(device,
+                     "what workers compute on; auto: a GPU where this program finds one, else the processor")
           .defaults_to("auto"),
       LOCKSTEP_FIELD(output, "folder of everything that the run writes")
           .or_else("runs/ and the job's name")

@@ -3,8 +3,8 @@
 //
 // x is [..., C]; statistics are taken per channel over all other axes. Training normalises by the biased
 // variance of the batch, as PyTorch does, and also gives the unbiased one: running statistics are moved once
-// per step by whoever has the statistics of all its microbatches (train/update/statistics.h). Otherwise the running
-// statistics normalise. The gradient flows through y alone.
+// per step by whoever has the statistics of all its microbatches (train/update/statistics.h). Otherwise the
+// running statistics normalise. The gradient flows through y alone.
 #include <cmath>
 
 #include "ops/builder.h"

@@ -1,6 +1,5 @@
 #include "prepare/job_reading.h"
 
-
 namespace lockstep {
 
 JobReading::JobReading(const JobSpec& spec, const HostShare& host)

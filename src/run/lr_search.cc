@@ -4,12 +4,12 @@
 #include <limits>
 
 #include "backend/backend.h"
-#include "run/feeder.h"
 #include "prepare/fit.h"
 #include "prepare/job_data.h"
 #include "prepare/job_options.h"
 #include "prepare/job_parts.h"
 #include "prepare/job_reading.h"
+#include "run/feeder.h"
 
 namespace lockstep {
 

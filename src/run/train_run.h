@@ -11,18 +11,18 @@
 #include <optional>
 #include <string>
 
-#include "run/feeder.h"
 #include "prepare/job_parts.h"
 #include "prepare/job_plan.h"
 #include "prepare/job_reading.h"
+#include "run/feeder.h"
 #include "run/run_state.h"
 #include "run/signals.h"
 #include "run/watch.h"
 #include "run/workers.h"
 #include "train/checkpoint/run_lock.h"
 #include "train/checkpoint/training_checkpoints.h"
-#include "train/guard/examine.h"
 #include "train/evaluate/held_out.h"
+#include "train/guard/examine.h"
 #include "train/guard/guard.h"
 
 namespace lockstep {

@@ -77,13 +77,13 @@ struct Plan {
   Graph graph;
   std::vector<Location> locations = {};  // per value
   std::vector<PlanStep> steps = {};
-  std::vector<PlanCopy> copies = {};        // updates that could not be written in place, done after the last step
-  std::vector<ByteRange> region_gaps = {};  // padding of the shared region, by offset; cleared on the way
+  std::vector<PlanCopy> copies = {};  // updates that could not be written in place, done after the last step
+  std::vector<ByteRange> region_gaps = {};    // padding of the shared region, by offset; cleared on the way
   std::vector<RegionMark> region_marks = {};  // in the order of steps, with growing bytes
   MemoryReport memory = {};
   std::vector<std::unique_ptr<Kernel>> kernels = {};  // per step; none for views and collectives
-  TransferPlan transfers = {};                   // the collectives, which no backend runs
-  std::vector<Replacement> replaced;             // nodes that were lowered to simpler ones
+  TransferPlan transfers = {};                        // the collectives, which no backend runs
+  std::vector<Replacement> replaced;                  // nodes that were lowered to simpler ones
 };
 
 // Lowers what the backend has no kernel for; throws UserError for what cannot be.

@@ -4,8 +4,8 @@
 //   cuda_check train              small models against the CPU backend, and two runs against each other
 //   cuda_check speed              tokens per second of GPT-2 124M in bf16
 //
-// Each file of cases and each model runs in a process of its own: a device that faulted stays unusable for the process
-// that made it. Ends with a table of what failed and what was refused.
+// Each file of cases and each model runs in a process of its own: a device that faulted stays unusable for
+// the process that made it. Ends with a table of what failed and what was refused.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,7 +86,8 @@ double worst_error(const RefTensor& got, const RefTensor& want) {
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // Whether it ran, right or wrong; what is wrong is said.
-bool check_case(Backend& backend, const OpCase& op_case, const std::string& dtype, bool differentiated, int& wrong) {
+bool check_case(Backend& backend, const OpCase& op_case, const std::string& dtype, bool differentiated,
+                int& wrong) {
   const std::string label = fmt::format("{} {}{}", op_case.label(), dtype, differentiated ? " gradient" : "");
   const Graph graph = case_graph(op_case, differentiated);
   const RefTensors inputs = make_inputs(graph, op_case);
@@ -156,7 +157,8 @@ struct Outcome {
   std::vector<double> losses, norms;
 };
 
-Outcome train_on(Backend& backend, const Model& model, TrainOptions options, int64_t microbatches, int64_t steps) {
+Outcome train_on(Backend& backend, const Model& model, TrainOptions options, int64_t microbatches,
+                 int64_t steps) {
   options.microbatches = microbatches;
   options.leaves = 3;
   options.ema = 0.9;
@@ -164,8 +166,8 @@ Outcome train_on(Backend& backend, const Model& model, TrainOptions options, int
   TrainStep train(model, backend, options, nullptr);
   Outcome outcome;
   for (int64_t step = 1; step <= steps; ++step) {
-    const StepResult result = train.run(
-        1e-3, [&](int64_t m) { set_synthetic_inputs(train, model, 11, step * microbatches + m); });
+    const StepResult result =
+        train.run(1e-3, [&](int64_t m) { set_synthetic_inputs(train, model, 11, step * microbatches + m); });
     outcome.losses.push_back(result.loss);
     outcome.norms.push_back(result.grad_norm);
   }
@@ -186,8 +188,8 @@ int check_model(const std::string& name, const Model& model, const TrainOptions&
   }
   const bool same = got.hash == again.hash;
   const bool right = worst <= tolerance;
-  say("{} {}: loss differs from the cpu by {:.3g} (allowed {:.3g}), two runs {}", right && same ? "OK" : "FAIL", name,
-      worst, tolerance, same ? "equal" : "DIFFER");
+  say("{} {}: loss differs from the cpu by {:.3g} (allowed {:.3g}), two runs {}",
+      right && same ? "OK" : "FAIL", name, worst, tolerance, same ? "equal" : "DIFFER");
   return right && same ? 0 : 1;
 }
 
@@ -198,15 +200,30 @@ int check_training() {
   rounded.passes.stochastic_rounding = true;
   using Body = std::function<int()>;
   const std::vector<std::pair<std::string, Body>> bodies = {
-      {"gpt", [&] { return check_model("gpt f32", build_gpt({2, 48, 3, 101, 2, 17, 0.1}), plain, 1e-4); }},
-      {"gpt bf16", [&] { return check_model("gpt bf16", build_gpt({2, 128, 2, 101, 2, 128, 0.0}), half, 2e-2); }},
+      {"gpt",
+       [&] {
+         return check_model("gpt f32", build_gpt({2, 48, 3, 101, 2, 17, 0.1}), plain, 1e-4);
+       }},
+      {"gpt bf16",
+       [&] {
+         return check_model("gpt bf16", build_gpt({2, 128, 2, 101, 2, 128, 0.0}), half, 2e-2);
+       }},
       {"gpt rounded",
-       [&] { return check_model("gpt bf16 rounded", build_gpt({2, 48, 3, 101, 2, 17, 0.1}), rounded, 3e-2); }},
+       [&] {
+         return check_model("gpt bf16 rounded", build_gpt({2, 48, 3, 101, 2, 17, 0.1}), rounded, 3e-2);
+       }},
       {"encoder",
-       [&] { return check_model("encoder", build_encoder({2, 48, 3, 192, 61, 3, 2, 19, 0.1, true}), plain, 1e-4); }},
+       [&] {
+         return check_model("encoder", build_encoder({2, 48, 3, 192, 61, 3, 2, 19, 0.1, true}), plain, 1e-4);
+       }},
       {"tabular",
-       [&] { return check_model("tabular", build_tabular({3, 301, 16, 5, {33, 17}, {40, 20}, 23}), plain, 1e-4); }},
-      {"resnet", [&] { return check_model("resnet", build_resnet({18, 4, 32, 5, 2}), plain, 1e-3); }},
+       [&] {
+         return check_model("tabular", build_tabular({3, 301, 16, 5, {33, 17}, {40, 20}, 23}), plain, 1e-4);
+       }},
+      {"resnet",
+       [&] {
+         return check_model("resnet", build_resnet({18, 4, 32, 5, 2}), plain, 1e-3);
+       }},
   };
   const int failed = in_processes(bodies, 3);
   say("{} models, {} with failures", bodies.size(), failed);

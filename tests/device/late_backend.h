@@ -1,8 +1,8 @@
-// A device that is as late as it may be: kernels of the CPU, run on other threads, and not before somebody waits for
-// them; its memory has addresses at which the host faults.
+// A device that is as late as it may be: kernels of the CPU, run on other threads, and not before somebody
+// waits for them; its memory has addresses at which the host faults.
 //
-// What trains on it to the CPU's bits reads no device memory behind the backend's back, reuses nothing that work in a
-// queue still needs, and waits for what it reads.
+// What trains on it to the CPU's bits reads no device memory behind the backend's back, reuses nothing that
+// work in a queue still needs, and waits for what it reads.
 #pragma once
 #include <memory>
 

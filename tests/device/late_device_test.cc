@@ -34,8 +34,8 @@ Outcome train_on(Backend& backend, const Model& model, TrainOptions options, Gro
   TrainStep train(model, backend, options, group);
   StepResult result;
   for (int64_t step = 1; step <= kSteps; ++step)
-    result = train.run(1e-2,
-                       [&](int64_t m) { set_synthetic_inputs(train, model, 11, step * kMicrobatches + m); });
+    result =
+        train.run(1e-2, [&](int64_t m) { set_synthetic_inputs(train, model, 11, step * kMicrobatches + m); });
   return {train.weights_sha256() + sha256_of(backend, train.state().optimizer()) +
               sha256_of(backend, train.state().averages()),
           result.loss, result.grad_norm, result.count};

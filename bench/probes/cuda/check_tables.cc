@@ -17,7 +17,10 @@ std::vector<double> skewed_ids(int64_t n, int64_t rows, bool padding) {
   std::vector<double> ids;
   for (int64_t i = 0; i < n; ++i) {
     const double u = draw.uniform();
-    const int64_t id = u < 0.3 ? std::min<int64_t>(3, rows - 1) : u < 0.5 ? rows - 1 : u < 0.55 ? 0 : draw.below(rows);
+    const int64_t id = u < 0.3    ? std::min<int64_t>(3, rows - 1)
+                       : u < 0.5  ? rows - 1
+                       : u < 0.55 ? 0
+                                  : draw.below(rows);
     ids.push_back(padding && i % 11 == 4 ? -1.0 : static_cast<double>(id));
   }
   return ids;

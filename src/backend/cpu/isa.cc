@@ -14,8 +14,8 @@ std::string_view bf16_products() {
   return dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core_bf16 ? "avx512_bf16" : "";
 }
 
-// Not dnnl_cpu_isa_all: on processors with AMX oneDNN 2.6 runs tile instructions in threads that have not configured tiles,
-// which are illegal ones there.
+// Not dnnl_cpu_isa_all: on processors with AMX oneDNN 2.6 runs tile instructions in threads that have not
+// configured tiles, which are illegal ones there.
 void limit_onednn(Isa isa) {
   dnnl_set_max_cpu_isa(isa == Isa::kAvx512 ? dnnl_cpu_isa_avx512_core_bf16 : dnnl_cpu_isa_avx2);
 }

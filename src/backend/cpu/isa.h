@@ -7,8 +7,8 @@ namespace lockstep::cpu {
 enum class Isa { kAvx2, kAvx512 };
 
 std::string_view name_of(Isa isa);
-// The processor's own products of bf16 operands, as oneDNN uses them: "avx512_bf16", or "" where there are none. They sum in
-// an order of their own, which is part of the architecture's name.
+// The processor's own products of bf16 operands, as oneDNN uses them: "avx512_bf16", or "" where there are
+// none. They sum in an order of their own, which is part of the architecture's name.
 std::string_view bf16_products();
 // Keeps oneDNN to what the class has; before its first use.
 void limit_onednn(Isa isa);

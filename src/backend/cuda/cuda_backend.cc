@@ -85,7 +85,8 @@ class CudaStream : public Stream {
   }
   void wait(const EventPtr& event) override {
     device_->use();
-    require(cudaStreamWaitEvent(stream_, static_cast<CudaEvent&>(*event).handle(), 0), "waiting for an event");
+    require(cudaStreamWaitEvent(stream_, static_cast<CudaEvent&>(*event).handle(), 0),
+            "waiting for an event");
   }
   void synchronize() override {
     device_->use();

@@ -13,20 +13,22 @@
 namespace lockstep::cuda {
 namespace {
 
-// The runtime is linked into the program and finds the driver's library by itself; asking for that library first
-// tells a machine without a driver from one whose driver is of no use.
+// The runtime is linked into the program and finds the driver's library by itself; asking for that library
+// first tells a machine without a driver from one whose driver is of no use.
 void require_driver() {
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr)
     throw UserError(
-        "device cuda: no NVIDIA driver on this machine ({}); install one, or write device: cpu to train on the "
+        "device cuda: no NVIDIA driver on this machine ({}); install one, or write device: cpu to train on "
+        "the "
         "processor",
         dlerror());
   int has = 0;
   cudaDriverGetVersion(&has);
   if (has < CUDART_VERSION / 1000 * 1000)
     throw UserError(
-        "device cuda: the NVIDIA driver serves CUDA {}.{}, this program needs {}.0; update the driver, or write "
+        "device cuda: the NVIDIA driver serves CUDA {}.{}, this program needs {}.0; update the driver, or "
+        "write "
         "device: cpu to train on the processor",
         has / 1000, has % 1000 / 10, CUDART_VERSION / 1000);
 }
@@ -92,8 +94,8 @@ void* Device::allocate(int64_t bytes) {
     cudaGetLastError();
     size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
-    throw DeviceError("{}: {} bytes of memory were asked for, {} of {} are free", properties_.name, bytes, free,
-                      total);
+    throw DeviceError("{}: {} bytes of memory were asked for, {} of {} are free", properties_.name, bytes,
+                      free, total);
   }
   require(status, "cudaMalloc");
   require(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), setup_), "zeroing memory");

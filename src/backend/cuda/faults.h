@@ -1,7 +1,8 @@
-// Faults: what kernels find wrong in their operands (an id outside its table), told to whoever waits for them.
+// Faults: what kernels find wrong in their operands (an id outside its table), told to whoever waits for
+// them.
 //
-// A kernel cannot throw: it lowers a number in memory that the host sees, and goes on with zeros. Streams look here
-// after every wait.
+// A kernel cannot throw: it lowers a number in memory that the host sees, and goes on with zeros. Streams
+// look here after every wait.
 #pragma once
 #include <functional>
 #include <map>

@@ -92,8 +92,10 @@ std::string literal(DType dtype, double value) {
   return float_literal(round_to(dtype, value));
 }
 
-constexpr std::array kSameName = {"add",  "sub",  "mul", "div",     "neg",  "abs",  "sign",    "sqrt",    "rsqrt", "exp",      "log",
-                                  "tanh", "erf",  "pow", "sigmoid", "relu", "silu", "minimum", "maximum", "where", "silu_grad", "logical_not"};
+constexpr std::array kSameName = {"add",     "sub",   "mul",       "div",        "neg",  "abs",
+                                  "sign",    "sqrt",  "rsqrt",     "exp",        "log",  "tanh",
+                                  "erf",     "pow",   "sigmoid",   "relu",       "silu", "minimum",
+                                  "maximum", "where", "silu_grad", "logical_not"};
 
 std::string call(std::string_view function, const std::vector<std::string>& arguments) {
   return fmt::format("f_{}({})", function, fmt::join(arguments, ", "));
@@ -125,7 +127,8 @@ std::string whole_formula(const Node& node, const std::vector<std::string>& x) {
   if (op == "mul") return wrapping('*');
   if (op == "div") return fmt::format("(long long)((double)({}) / (double)({}))", x[0], x[1]);
   if (op == "neg") return fmt::format("(long long)(0ull - (unsigned long long)({}))", x[0]);
-  if (op == "abs") return fmt::format("(({0}) < 0 ? (long long)(0ull - (unsigned long long)({0})) : ({0}))", x[0]);
+  if (op == "abs")
+    return fmt::format("(({0}) < 0 ? (long long)(0ull - (unsigned long long)({0})) : ({0}))", x[0]);
   if (op == "sign") return fmt::format("(({0}) > 0 ? 1LL : ({0}) < 0 ? -1LL : 0LL)", x[0]);
   if (op == "relu") return fmt::format("(({0}) > 0 ? ({0}) : 0LL)", x[0]);
   if (op == "minimum") return fmt::format("(({1}) < ({0}) ? ({1}) : ({0}))", x[0], x[1]);
@@ -135,16 +138,19 @@ std::string whole_formula(const Node& node, const std::vector<std::string>& x) {
   if (op == "logical_not") return fmt::format("(({}) == 0 ? 1LL : 0LL)", x[0]);
   if (op == "clamp") {
     const auto bound = [&](const char* name) {
-      return fmt::format("__longlong_as_double(0x{:016x}ull)", std::bit_cast<uint64_t>(node.attributes.number(name)));
+      return fmt::format("__longlong_as_double(0x{:016x}ull)",
+                         std::bit_cast<uint64_t>(node.attributes.number(name)));
     };
-    return fmt::format("((double)({0}) < {1} ? (long long){1} : (double)({0}) > {2} ? (long long){2} : ({0}))", x[0],
-                       bound("low"), bound("high"));
+    return fmt::format(
+        "((double)({0}) < {1} ? (long long){1} : (double)({0}) > {2} ? (long long){2} : ({0}))", x[0],
+        bound("low"), bound("high"));
   }
   if (op == "compare") {
     constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kOrders = {
         {{"eq", "=="}, {"ne", "!="}, {"lt", "<"}, {"le", "<="}, {"gt", ">"}, {"ge", ">="}}};
     for (const auto& [name, sign] : kOrders)
-      if (name == node.attributes.text("op")) return fmt::format("(({}) {} ({}) ? 1LL : 0LL)", x[0], sign, x[1]);
+      if (name == node.attributes.text("op"))
+        return fmt::format("(({}) {} ({}) ? 1LL : 0LL)", x[0], sign, x[1]);
   }
   return "";
 }
@@ -173,14 +179,19 @@ bool takes_part(const Node& node) {
 class Writer {
  public:
   Writer(const Graph& body, const std::vector<Value>& stored, const RegionLayout& layout, int width)
-      : body_(body), stored_(stored), layout_(layout), width_(width), names_(static_cast<size_t>(body.value_count())) {}
+      : body_(body),
+        stored_(stored),
+        layout_(layout),
+        width_(width),
+        names_(static_cast<size_t>(body.value_count())) {}
 
   std::string write() {
     const bool wide = layout_.count * 1 >= std::numeric_limits<int32_t>::max();
     std::string text = std::string(kPointwiseFunctions) + kPrelude;
     text += fmt::format("typedef unsigned {} Index;\n", wide ? "long long" : "int");
     text += fmt::format(
-        "struct Args {{ const void* in[{0}]; void* out[{1}]; long long count; long long extent[{2}]; long long "
+        "struct Args {{ const void* in[{0}]; void* out[{1}]; long long count; long long extent[{2}]; long "
+        "long "
         "step[{0}][{2}]; }};\n",
         body_.inputs().size(), stored_.size(), layout_.axes());
     text += "extern \"C\" __global__ void __launch_bounds__(256) kernel(const Args a) {\n";
@@ -205,7 +216,8 @@ class Writer {
     if (layout_.axes() == 1) return "  const Index c0 = i;\n";
     std::string text = "  Index rest = i;\n";
     for (int axis = layout_.axes() - 1; axis > 0; --axis)
-      text += fmt::format("  const Index c{0} = rest % (Index)a.extent[{0}]; rest /= (Index)a.extent[{0}];\n", axis);
+      text += fmt::format("  const Index c{0} = rest % (Index)a.extent[{0}]; rest /= (Index)a.extent[{0}];\n",
+                          axis);
     return text + "  const Index c0 = rest;\n";
   }
 
@@ -216,9 +228,11 @@ class Writer {
       place += fmt::format("{}(long long)c{} * a.step[{}][{}]", axis == 0 ? "" : " + ", axis, operand, axis);
     const bool one = width_ == 1 || layout_.repeated_inside(operand);
     if (one)
-      return fmt::format("  const {0} x{1} = ((const {0}*)a.in[{1}])[{2}];\n", storage(dtype), operand, place);
-    return fmt::format("  const Pack<{0}, {1}> x{2} = *(const Pack<{0}, {1}>*)((const {0}*)a.in[{2}] + ({3}));\n",
-                       storage(dtype), width_, operand, place);
+      return fmt::format("  const {0} x{1} = ((const {0}*)a.in[{1}])[{2}];\n", storage(dtype), operand,
+                         place);
+    return fmt::format(
+        "  const Pack<{0}, {1}> x{2} = *(const Pack<{0}, {1}>*)((const {0}*)a.in[{2}] + ({3}));\n",
+        storage(dtype), width_, operand, place);
   }
 
   std::string& name(Value value) { return names_[static_cast<size_t>(value.id)]; }
@@ -250,7 +264,8 @@ class Writer {
       }
     }
     for (size_t r = 0; r < stored_.size(); ++r)
-      text += fmt::format("    r{}.v[e] = {};\n", r, to_store(body_.type(stored_[r]).dtype, name(stored_[r])));
+      text +=
+          fmt::format("    r{}.v[e] = {};\n", r, to_store(body_.type(stored_[r]).dtype, name(stored_[r])));
     return text;
   }
 
@@ -270,14 +285,16 @@ std::string refuse_in_region(const Graph& body, const Node& node) {
   return fmt::format("no formula computes {} of {}", node.op->name, name_of(body.type(node.inputs[0]).dtype));
 }
 
-FusedSource fused_source(const Graph& body, const std::vector<Value>& stored, const RegionLayout& layout, int width) {
+FusedSource fused_source(const Graph& body, const std::vector<Value>& stored, const RegionLayout& layout,
+                         int width) {
   return {Writer(body, stored, layout, width).write(), width,
           layout.count >= std::numeric_limits<int32_t>::max()};
 }
 
 int region_width(const Graph& body, const std::vector<Value>& stored, const RegionLayout& layout) {
   int64_t widest = 1;
-  for (const GraphInput& input : body.inputs()) widest = std::max(widest, size_of(body.type(input.value).dtype));
+  for (const GraphInput& input : body.inputs())
+    widest = std::max(widest, size_of(body.type(input.value).dtype));
   for (const Value value : stored) widest = std::max(widest, size_of(body.type(value).dtype));
   for (int width = widest <= 2 ? 8 : 4; width > 1; width /= 2)
     if (layout.allows_width(width)) return width;

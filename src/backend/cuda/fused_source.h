@@ -1,8 +1,8 @@
 // The CUDA source of a pointwise region, from the graph of its body (ops/fused.h).
 //
-// The formulas are the text of kernels/pointwise_functions.cuh, and each value is rounded to its type where the op
-// alone would store it: a region has the bits of its ops run one by one. Extents and steps are arguments of the
-// kernel, so that one source serves every shape of a region.
+// The formulas are the text of kernels/pointwise_functions.cuh, and each value is rounded to its type where
+// the op alone would store it: a region has the bits of its ops run one by one. Extents and steps are
+// arguments of the kernel, so that one source serves every shape of a region.
 #pragma once
 #include <string>
 #include <vector>
@@ -22,7 +22,8 @@ struct FusedSource {
 std::string refuse_in_region(const Graph& body, const Node& node);
 
 // `stored` are the values that the kernel writes, one result each.
-FusedSource fused_source(const Graph& body, const std::vector<Value>& stored, const RegionLayout& layout, int width);
+FusedSource fused_source(const Graph& body, const std::vector<Value>& stored, const RegionLayout& layout,
+                         int width);
 
 // The width that suits the types, and 1 where the layout allows no other.
 int region_width(const Graph& body, const std::vector<Value>& stored, const RegionLayout& layout);

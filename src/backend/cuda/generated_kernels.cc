@@ -42,7 +42,8 @@ std::string read_code(const std::filesystem::path& path) {
   return sha256(code) == all.substr(0, kHashDigits) ? code : "";
 }
 
-// Whole or not at all: other processes may read and write the same file. A disk that takes nothing is no error.
+// Whole or not at all: other processes may read and write the same file. A disk that takes nothing is no
+// error.
 void write_code(const std::filesystem::path& path, const std::string& code) {
   std::error_code error;
   std::filesystem::create_directories(path.parent_path(), error);

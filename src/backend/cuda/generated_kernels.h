@@ -1,8 +1,10 @@
-// GeneratedKernels: kernels compiled at run time, each source once: kept in the process and in a folder on disk
-// ($LOCKSTEP_CACHE, else $XDG_CACHE_HOME/lockstep, else ~/.cache/lockstep), so that a second run compiles nothing.
+// GeneratedKernels: kernels compiled at run time, each source once: kept in the process and in a folder on
+// disk
+// ($LOCKSTEP_CACHE, else $XDG_CACHE_HOME/lockstep, else ~/.cache/lockstep), so that a second run compiles
+// nothing.
 //
-// A stored kernel is named by the hash of everything that makes it: source, compiler and architecture. One that
-// cannot be read or was cut short is compiled again.
+// A stored kernel is named by the hash of everything that makes it: source, compiler and architecture. One
+// that cannot be read or was cut short is compiled again.
 #pragma once
 #include <cuda_runtime.h>
 

@@ -61,7 +61,8 @@ std::unique_ptr<Kernel> make_kernel(const Graph& graph, const Node& node, Device
 // Common refusals.
 std::string refuse_nothing(const Graph& graph, const Node& node, Device& device);
 std::string refuse_unless_f32(const Graph& graph, const Node& node, Device& device);
-std::string refuse_unless_floating(const Graph& graph, const Node& node, Device& device);  // the first operand
+std::string refuse_unless_floating(const Graph& graph, const Node& node,
+                                   Device& device);  // the first operand
 
 inline const Type& in_type(const Graph& graph, const Node& node, size_t operand) {
   return graph.type(node.inputs[operand]);

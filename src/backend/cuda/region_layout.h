@@ -1,5 +1,5 @@
-// RegionLayout: how the operands of a pointwise region are walked: the region's axes joined as far as all operands
-// allow, and each operand's step along them (0 where it is repeated).
+// RegionLayout: how the operands of a pointwise region are walked: the region's axes joined as far as all
+// operands allow, and each operand's step along them (0 where it is repeated).
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,7 +11,7 @@ namespace lockstep::cuda {
 
 struct RegionLayout {
   int64_t count = 0;
-  std::vector<int64_t> extents;                // at least one
+  std::vector<int64_t> extents;               // at least one
   std::vector<std::vector<int64_t>> strides;  // [operand][axis], in elements
 
   RegionLayout(const Shape& region, std::span<const Shape> operands);

@@ -1,5 +1,5 @@
-// The one list of CUDA kernels, by family: nodes/<family>.cc adds those of its ops. Several kernels may serve one op;
-// the first that does not refuse is taken.
+// The one list of CUDA kernels, by family: nodes/<family>.cc adds those of its ops. Several kernels may serve
+// one op; the first that does not refuse is taken.
 #include "backend/cuda/kernel_def.h"
 
 namespace lockstep::cuda {

@@ -1,7 +1,6 @@
 #include "comm/ucx/interface.h"
 
 #include <fmt/format.h>
-
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>

@@ -40,7 +40,8 @@ HeldOut::HeldOut(HeldOutOptions options, std::unique_ptr<Evaluator> evaluator)
 EvalRecord HeldOut::evaluate(TrainStep& train, int64_t step, const std::function<void()>& after_batch) {
   const TrainState& state = train.state();
   const EvalResult result = evaluator_->run(
-      *options_.source, [&](std::string_view name) { return state.evaluated(name); }, after_batch, options_.reading);
+      *options_.source, [&](std::string_view name) { return state.evaluated(name); }, after_batch,
+      options_.reading);
   EvalRecord record = record_of(result, step);
   const double value = metric_value(result, options_.metric);
   record.best = std::isfinite(value) && (!best_value_ || is_better(options_.metric, value, *best_value_));

@@ -1,8 +1,8 @@
 // StagingRing: small pieces of the host's memory on their way to the device, while the host goes on.
 //
 // Each piece is copied into the next pinned slot of a ring and from there to the device, in the order of the
-// compute stream; a slot is used again when its copy has run. Where the device works in the host's memory, a piece is
-// written where it belongs.
+// compute stream; a slot is used again when its copy has run. Where the device works in the host's memory, a
+// piece is written where it belongs.
 #pragma once
 #include <memory>
 #include <vector>

@@ -13,7 +13,8 @@ constexpr int64_t kAlignment = 256;
 
 }  // namespace
 
-std::unordered_map<std::string, StepInputs::Entry> StepInputs::entries_of(const Graph& graph, int64_t& bytes) {
+std::unordered_map<std::string, StepInputs::Entry> StepInputs::entries_of(const Graph& graph,
+                                                                          int64_t& bytes) {
   std::unordered_map<std::string, Entry> entries;
   for (const GraphInput& input : graph.inputs()) {
     if (input.role != Role::kInput && input.role != Role::kState) continue;

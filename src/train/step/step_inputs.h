@@ -1,9 +1,9 @@
 // StepInputs: the data of a microbatch on its way into the buffers that the graph reads.
 //
-// A device with memory of its own has a ring of slots, each with pinned memory and memory of the device: the copy of
-// the next microbatch runs on the copy stream while this one computes, and the compute stream moves a slot into the
-// graph's buffers when it comes to its microbatch. Executables are bound to those buffers once. Where the device works
-// in the host's memory, data is written straight into them.
+// A device with memory of its own has a ring of slots, each with pinned memory and memory of the device: the
+// copy of the next microbatch runs on the copy stream while this one computes, and the compute stream moves a
+// slot into the graph's buffers when it comes to its microbatch. Executables are bound to those buffers once.
+// Where the device works in the host's memory, data is written straight into them.
 #pragma once
 #include <memory>
 #include <string>
@@ -22,7 +22,8 @@ class StepInputs {
   bool has(std::string_view name) const { return entries_.contains(std::string(name)); }
   std::vector<std::string> names() const;  // sorted
   void* address(std::string_view name) const;
-  // Data for the next microbatch; what is not given keeps its value. Throws UserError for a wrong name or size.
+  // Data for the next microbatch; what is not given keeps its value. Throws UserError for a wrong name or
+  // size.
   void set(std::string_view name, const void* host, int64_t bytes);
   // What was set belongs to the microbatch whose work is put on the compute stream now.
   void submit();

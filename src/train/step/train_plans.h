@@ -1,8 +1,8 @@
 // The plans of a training step, made before any memory is taken: what `lockstep check` prints and what a run
 // compares with the memory there is.
 //
-// A step has phases, each a graph of its own. They run one after another, so that all share one arena of the size of
-// the largest.
+// A step has phases, each a graph of its own. They run one after another, so that all share one arena of the
+// size of the largest.
 #pragma once
 #include <array>
 #include <optional>
@@ -12,9 +12,9 @@
 #include "passes/row_gradients.h"
 #include "runtime/compile.h"
 #include "runtime/flat.h"
-#include "train/update/optimizer.h"
-#include "train/sums/reduce_options.h"
 #include "train/state/ownership.h"
+#include "train/sums/reduce_options.h"
+#include "train/update/optimizer.h"
 
 namespace lockstep {
 

@@ -1,9 +1,9 @@
 // Buckets: the pieces in which gradients are reduced while backward goes on.
 //
-// Their edges follow from the layout alone, never from a measurement: what a worker owns falls on them, and every
-// worker must find the same. A bucket costs the latency of a collective, and the last one can only begin when backward
-// has ended, so its transfer is always in the open: 32 buckets leave 3 % of the transfer there. Below 512 KiB the
-// latency of a network shows, above 16 MiB nothing is gained.
+// Their edges follow from the layout alone, never from a measurement: what a worker owns falls on them, and
+// every worker must find the same. A bucket costs the latency of a collective, and the last one can only
+// begin when backward has ended, so its transfer is always in the open: 32 buckets leave 3 % of the transfer
+// there. Below 512 KiB the latency of a network shows, above 16 MiB nothing is gained.
 #pragma once
 #include <cstdint>
 #include <string>

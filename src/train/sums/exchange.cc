@@ -37,15 +37,14 @@ class DirectExchange : public Exchange {
   }
 
   void sum(SumType type, int64_t count, std::span<void* const> partials, const std::string& label) override {
-    group_.all_reduce(
-        {.type = type, .count = count, .partials = partials, .order = order_, .label = label});
+    group_.all_reduce({.type = type, .count = count, .partials = partials, .order = order_, .label = label});
   }
 
  private:
   bool in_host_memory() const { return backend_.memory() == MemoryKind::kHost; }
 
-  // The group runs one collective at a time, so that all of them can pass through the same memory: in when the bucket is
-  // final, out when it is summed, both on the thread that runs the collective.
+  // The group runs one collective at a time, so that all of them can pass through the same memory: in when
+  // the bucket is final, out when it is summed, both on the thread that runs the collective.
   void stage(std::span<float* const> partials, int64_t count, Reduction& reduction,
              std::vector<void*>& reached) {
     const int64_t bytes = count * kFloat;

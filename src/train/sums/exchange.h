@@ -1,8 +1,9 @@
 // Exchange: what happens to gradients between workers.
 //
-// LeafSums (train/sums/leaf_sums.h) keeps the books of leaves and the tree, and hands over this worker's partial sums bucket
-// by bucket, while backward goes on. `direct`: all workers end with the sum. An exchange that leaves the sum
-// with the owner of each block alone, or that has servers complete the tree, is another implementation.
+// LeafSums (train/sums/leaf_sums.h) keeps the books of leaves and the tree, and hands over this worker's
+// partial sums bucket by bucket, while backward goes on. `direct`: all workers end with the sum. An exchange
+// that leaves the sum with the owner of each block alone, or that has servers complete the tree, is another
+// implementation.
 #pragma once
 #include <memory>
 #include <span>
@@ -20,18 +21,19 @@ class Exchange {
 
   // Device memory for sums, of the kind that the exchange moves best.
   virtual std::unique_ptr<Buffer> allocate(int64_t bytes) = 0;
-  // These elements of the partial sums, which lie in the order of leaves, are final when the compute stream has come to
-  // this point. `last`: no more will come in this step. The sum lands in the first one.
+  // These elements of the partial sums, which lie in the order of leaves, are final when the compute stream
+  // has come to this point. `last`: no more will come in this step. The sum lands in the first one.
   virtual void start(std::span<float* const> partials, int64_t count, const std::string& label,
                      bool last) = 0;
   // What is put on the compute stream from here on finds the sums.
   virtual void finish() = 0;
   // A few numbers of the host's, at once.
-  virtual void sum(SumType type, int64_t count, std::span<void* const> partials, const std::string& label) = 0;
+  virtual void sum(SumType type, int64_t count, std::span<void* const> partials,
+                   const std::string& label) = 0;
 };
 
-// Over the group's all_reduce, in the order of the canonical tree or the fast one. Where the device has memory of its
-// own, which this group's transport does not reach, buckets pass through memory of the host.
+// Over the group's all_reduce, in the order of the canonical tree or the fast one. Where the device has
+// memory of its own, which this group's transport does not reach, buckets pass through memory of the host.
 std::unique_ptr<Exchange> make_direct_exchange(Group& group, Backend& backend, SumOrder order);
 
 }  // namespace lockstep

@@ -83,7 +83,8 @@ int64_t LeafSums::finish(int64_t request) {
       exchange_->finish();
       request = exchange_totals(request);
     }
-    if (slots_.table_count() > 0) exchange_rows(*group_, tree_, slots_, stack_.next_slot(), exchange_ != nullptr);
+    if (slots_.table_count() > 0)
+      exchange_rows(*group_, tree_, slots_, stack_.next_slot(), exchange_ != nullptr);
     comm_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   stack_.clear();

@@ -1,14 +1,15 @@
 // LeafSums: the sums of a step over the leaves of the canonical tree.
 //
-// A worker adds each leaf's microbatches in index order, and leaves as the tree says (comm/leaf_stack.h); what is left
-// are its partial sums. The workers' partial sums complete the tree: gradients and statistics by the exchange
-// (train/sums/exchange.h), lists of rows by everybody merging everybody's (train/sums/row_exchange.h). The root then lies in
-// slot 0 of every worker, with the same bits for any number of them.
+// A worker adds each leaf's microbatches in index order, and leaves as the tree says (comm/leaf_stack.h);
+// what is left are its partial sums. The workers' partial sums complete the tree: gradients and statistics by
+// the exchange (train/sums/exchange.h), lists of rows by everybody merging everybody's
+// (train/sums/row_exchange.h). The root then lies in slot 0 of every worker, with the same bits for any
+// number of them.
 //
 // Everything here is put on the compute stream; the host waits in finish() alone, and only for other workers.
 //
-// Gradients are handed over in buckets: as soon as backward of the worker's last microbatch has finished a bucket, its
-// part of the worker's last leaf is merged and exchanged, while backward goes on.
+// Gradients are handed over in buckets: as soon as backward of the worker's last microbatch has finished a
+// bucket, its part of the worker's last leaf is merged and exchanged, while backward goes on.
 #pragma once
 #include <memory>
 #include <vector>
@@ -36,8 +37,8 @@ class LeafSums {
   LossTotals& totals() { return totals_; }
   // The slot that the leaf at hand is summed in.
   int64_t slot() const { return stack_.next_slot(); }
-  // To be told while the last microbatch is added to its slot: how many bytes of the slot are final. Where nothing is
-  // exchanged there is nothing to tell.
+  // To be told while the last microbatch is added to its slot: how many bytes of the slot are final. Where
+  // nothing is exchanged there is nothing to tell.
   bool wants_ready(int64_t microbatch) const { return exchange_ != nullptr && tree_.is_last(microbatch); }
   void ready(int64_t bytes);
   // The leaf at hand is complete.

@@ -1,5 +1,5 @@
-// LossTotals: the loss and what it counts, summed on the device through the same tree as the gradients. The host reads
-// them once per step, with the norm.
+// LossTotals: the loss and what it counts, summed on the device through the same tree as the gradients. The
+// host reads them once per step, with the norm.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -34,7 +34,8 @@ __global__ void __launch_bounds__(kThreads)
       const int64_t r = out.row * s.rows.stride - s.rows.before + kr * s.rows.dilation;
       const int64_t c = out.column * s.columns.stride - s.columns.before + kc * s.columns.dilation;
       if (!inside(r, s.rows.input) || !inside(c, s.columns.input)) continue;
-      const T* pixel = x + ((out.image * s.rows.input + r) * s.columns.input + c) * s.channels + group * width;
+      const T* pixel =
+          x + ((out.image * s.rows.input + r) * s.columns.input + c) * s.channels + group * width;
       for (int64_t k = 0; k < width; ++k) sum = fmaf(to_float(pixel[k]), to_float(taps[k]), sum);
     }
   y[i] = from_float<T>(sum);
@@ -94,8 +95,9 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t r = out.row * s.rows.stride - s.rows.before + tap.row * s.rows.dilation;
     const int64_t c = out.column * s.columns.stride - s.columns.before + tap.column * s.columns.dilation;
     if (!inside(r, s.rows.input) || !inside(c, s.columns.input)) continue;
-    sum = fmaf(to_float(dy[p * s.outputs + tap.image]),
-               to_float(x[((out.image * s.rows.input + r) * s.columns.input + c) * s.channels + channel]), sum);
+    sum =
+        fmaf(to_float(dy[p * s.outputs + tap.image]),
+             to_float(x[((out.image * s.rows.input + r) * s.columns.input + c) * s.channels + channel]), sum);
   }
   partials[int64_t{blockIdx.y} * count + i] = sum;
 }
@@ -113,8 +115,8 @@ void convolution(cudaStream_t stream, const ConvolutionShape& s, const void* x, 
   require_launched("convolution");
 }
 
-void convolution_grad_input(cudaStream_t stream, const ConvolutionShape& s, const void* dy, const void* filter,
-                            void* dx) {
+void convolution_grad_input(cudaStream_t stream, const ConvolutionShape& s, const void* dy,
+                            const void* filter, void* dx) {
   const int64_t count = s.batch * s.rows.input * s.columns.input * s.channels;
   if (count == 0) return;
   with_storage(s.dtype, [&](auto zero) {

@@ -1,7 +1,7 @@
 // conv2d and its gradients by plain kernels: for what cuDNN does not take, and to check it against.
 //
-// Images are [N, H, W, C], filters [O, KH, KW, C / groups]. Every sum has one order: taps in row-major order, then
-// channels; the filter's gradient adds fixed parts of the output pixels in order.
+// Images are [N, H, W, C], filters [O, KH, KW, C / groups]. Every sum has one order: taps in row-major order,
+// then channels; the filter's gradient adds fixed parts of the output pixels in order.
 #pragma once
 #include "backend/cuda/kernels/launch.h"
 
@@ -16,11 +16,12 @@ struct ConvolutionShape {
   DType filter_dtype = DType::kF32;  // of a filter's gradient
 };
 
-void convolution(cudaStream_t stream, const ConvolutionShape& shape, const void* x, const void* filter, void* y);
-void convolution_grad_input(cudaStream_t stream, const ConvolutionShape& shape, const void* dy, const void* filter,
-                            void* dx);
+void convolution(cudaStream_t stream, const ConvolutionShape& shape, const void* x, const void* filter,
+                 void* y);
+void convolution_grad_input(cudaStream_t stream, const ConvolutionShape& shape, const void* dy,
+                            const void* filter, void* dx);
 int64_t convolution_grad_filter_workspace(const ConvolutionShape& shape);
-void convolution_grad_filter(cudaStream_t stream, const ConvolutionShape& shape, const void* x, const void* dy,
-                             void* dfilter, void* workspace);
+void convolution_grad_filter(cudaStream_t stream, const ConvolutionShape& shape, const void* x,
+                             const void* dy, void* dfilter, void* workspace);
 
 }  // namespace lockstep::cuda

@@ -91,7 +91,8 @@ __global__ void __launch_bounds__(kThreads)
     gh += w * sums[sample * s.channels + c].x;
     g += w * sums[sample * s.channels + c].y;
   }
-  const auto mean_gh = static_cast<float>(gh / group_count(s)), mean_g = static_cast<float>(g / group_count(s));
+  const auto mean_gh = static_cast<float>(gh / group_count(s)),
+             mean_g = static_cast<float>(g / group_count(s));
   const float mean = means[blockIdx.x], rstd = rstds[blockIdx.x];
   for_group(s, [&](int64_t i, int64_t channel) {
     const float h = (to_float(x[i]) - mean) * rstd;
@@ -102,8 +103,8 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void group_norm(cudaStream_t stream, const GroupNormShape& s, const void* x, const void* weight, const void* bias,
-                double epsilon, void* y, float* mean, float* rstd) {
+void group_norm(cudaStream_t stream, const GroupNormShape& s, const void* x, const void* weight,
+                const void* bias, double epsilon, void* y, float* mean, float* rstd) {
   if (s.samples * s.pixels * s.channels == 0) return;
   with_storage(s.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -117,8 +118,9 @@ int64_t group_norm_grad_workspace(const GroupNormShape& s) {
   return s.samples * s.channels * int64_t{sizeof(float2)};
 }
 
-void group_norm_grad(cudaStream_t stream, const GroupNormShape& s, const void* dy, const void* x, const void* weight,
-                     const float* mean, const float* rstd, void* dx, void* dweight, void* dbias, void* workspace) {
+void group_norm_grad(cudaStream_t stream, const GroupNormShape& s, const void* dy, const void* x,
+                     const void* weight, const float* mean, const float* rstd, void* dx, void* dweight,
+                     void* dbias, void* workspace) {
   if (s.channels == 0) return;
   auto* sums = static_cast<float2*>(workspace);
   with_storage(s.dtype, [&](auto zero) {
@@ -126,8 +128,9 @@ void group_norm_grad(cudaStream_t stream, const GroupNormShape& s, const void* d
     const auto* gradient = static_cast<const T*>(dy);
     const auto* from = static_cast<const T*>(x);
     if (s.samples > 0)
-      channel_sums_kernel<T><<<blocks_for(s.samples * s.channels, kThreads, INT32_MAX), kThreads, 0, stream>>>(
-          s, gradient, from, mean, rstd, sums);
+      channel_sums_kernel<T>
+          <<<blocks_for(s.samples * s.channels, kThreads, INT32_MAX), kThreads, 0, stream>>>(
+              s, gradient, from, mean, rstd, sums);
     parameters_kernel<T><<<blocks_for(s.channels, kThreads), kThreads, 0, stream>>>(s, sums, dweight, dbias);
     if (s.samples > 0)
       backward_kernel<T><<<static_cast<unsigned>(s.samples * s.groups), kThreads, 0, stream>>>(

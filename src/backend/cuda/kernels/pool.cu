@@ -41,7 +41,8 @@ __device__ __forceinline__ int64_t first_largest(const PoolShape& s, const Pixel
 }
 
 template <typename T, bool kMax>
-__global__ void __launch_bounds__(kThreads) forward_kernel(PoolShape s, const T* x, T* y, int32_t* index, int64_t count) {
+__global__ void __launch_bounds__(kThreads)
+    forward_kernel(PoolShape s, const T* x, T* y, int32_t* index, int64_t count) {
   const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (i >= count) return;
   const Pixel out(i, s.out_rows, s.out_columns, s.channels);
@@ -112,7 +113,8 @@ void backward(cudaStream_t stream, const PoolShape& s, const void* dy, const int
 void max_pool2d(cudaStream_t stream, const PoolShape& shape, const void* x, void* y, int32_t* index) {
   forward<true>(stream, shape, x, y, index);
 }
-void max_pool2d_grad(cudaStream_t stream, const PoolShape& shape, const void* dy, const int32_t* index, void* dx) {
+void max_pool2d_grad(cudaStream_t stream, const PoolShape& shape, const void* dy, const int32_t* index,
+                     void* dx) {
   backward<true>(stream, shape, dy, index, dx);
 }
 void avg_pool2d(cudaStream_t stream, const PoolShape& shape, const void* x, void* y) {

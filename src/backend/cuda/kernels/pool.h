@@ -13,9 +13,11 @@ struct PoolShape {
   DType dtype = DType::kF32;
 };
 
-// index is the place of the first largest pixel of the window, NaN counting as largest: row * columns + column.
+// index is the place of the first largest pixel of the window, NaN counting as largest: row * columns +
+// column.
 void max_pool2d(cudaStream_t stream, const PoolShape& shape, const void* x, void* y, int32_t* index);
-void max_pool2d_grad(cudaStream_t stream, const PoolShape& shape, const void* dy, const int32_t* index, void* dx);
+void max_pool2d_grad(cudaStream_t stream, const PoolShape& shape, const void* dy, const int32_t* index,
+                     void* dx);
 void avg_pool2d(cudaStream_t stream, const PoolShape& shape, const void* x, void* y);
 void avg_pool2d_grad(cudaStream_t stream, const PoolShape& shape, const void* dy, void* dx);
 

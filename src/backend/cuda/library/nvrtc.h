@@ -22,7 +22,8 @@ struct Nvrtc {
 const Nvrtc& nvrtc();
 // "13.0".
 std::string nvrtc_version();
-// Machine code for an architecture ("sm_90"). InternalError with the compiler's words where the source is wrong.
+// Machine code for an architecture ("sm_90"). InternalError with the compiler's words where the source is
+// wrong.
 std::string compile_cuda(const std::string& source, const std::string& architecture);
 
 }  // namespace lockstep::cuda

@@ -1,4 +1,5 @@
-// attention and attention_qkv, and their gradients: through cuDNN where it serves the shape, else by our kernels.
+// attention and attention_qkv, and their gradients: through cuDNN where it serves the shape, else by our
+// kernels.
 #include "backend/cuda/kernels/attention.h"
 
 #include <map>
@@ -67,8 +68,9 @@ Operands operands_of(const Graph& graph, const Node& node) {
   const Type& first = in_type(graph, node, o.qkv);
   o.dtype = first.dtype;
   const int masks = o.gradient ? (o.packed ? 4 : 6) : (o.packed ? 1 : 3);
-  o.rule = o.packed ? packed_attention_rule(first.shape, node.attributes, masks)
-                    : attention_rule(first.shape, in_type(graph, node, o.qkv + 1).shape, node.attributes, masks);
+  o.rule = o.packed
+               ? packed_attention_rule(first.shape, node.attributes, masks)
+               : attention_rule(first.shape, in_type(graph, node, o.qkv + 1).shape, node.attributes, masks);
   return o;
 }
 
@@ -85,7 +87,8 @@ class Attention : public NodeKernel {
     const Operands& o = operands_;
     AttentionShape shape = o.shape();
     if (o.rule.batch * o.rule.queries * o.rule.keys == 0) return;
-    if (o.rule.keys_visible >= 0) shape.keys_visible = in<uint8_t>(args, static_cast<size_t>(o.rule.keys_visible));
+    if (o.rule.keys_visible >= 0)
+      shape.keys_visible = in<uint8_t>(args, static_cast<size_t>(o.rule.keys_visible));
     if (o.rule.documents >= 0) shape.documents = in<int32_t>(args, static_cast<size_t>(o.rule.documents));
     const auto from = [&](int part) { return o.part(args.inputs, o.qkv, part); };
     const auto to = [&](int part) { return o.part(args.outputs, 0, part); };
@@ -106,10 +109,10 @@ class Attention : public NodeKernel {
 std::shared_ptr<const SdpaPlan> plan_for(Device& device, const AttentionShape& s, bool gradient) {
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<const SdpaPlan>> made;
-  const std::string key = fmt::format(
-      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<const void*>(&device), gradient, s.batch,
-      s.queries, s.keys, s.heads, s.kv_heads, s.head_dim, s.causal, s.window, s.scale, name_of(s.dtype), s.q.row,
-      s.q.head, s.q.batch, s.k.row, s.k.batch);
+  const std::string key =
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<const void*>(&device),
+                  gradient, s.batch, s.queries, s.keys, s.heads, s.kv_heads, s.head_dim, s.causal, s.window,
+                  s.scale, name_of(s.dtype), s.q.row, s.q.head, s.q.batch, s.k.row, s.k.batch);
   const std::lock_guard lock(mutex);
   std::shared_ptr<const SdpaPlan> plan = made[key].lock();
   if (plan == nullptr) {
@@ -137,8 +140,8 @@ class CudnnAttention : public NodeKernel {
     const auto from = [&](int part) { return o.part(args.inputs, o.qkv, part); };
     const auto to = [&](int part) { return o.part(args.outputs, 0, part); };
     if (o.gradient)
-      plan_->backward(handle, args.inputs[0], from(0), from(1), from(2), args.inputs[o.out], in(args, o.out + 1),
-                      to(0), to(1), to(2), args.workspace);
+      plan_->backward(handle, args.inputs[0], from(0), from(1), from(2), args.inputs[o.out],
+                      in(args, o.out + 1), to(0), to(1), to(2), args.workspace);
     else
       plan_->forward(handle, from(0), from(1), from(2), args.outputs[0], out(args, 1), args.workspace);
   }

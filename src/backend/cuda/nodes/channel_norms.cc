@@ -73,8 +73,9 @@ class BatchNormGrad : public NodeKernel {
 
 GroupNormShape group_shape(const Type& x, const Type& weight, const Attributes& attributes) {
   const int64_t channels = x.shape[-1];
-  return {x.shape[0], x.shape.product(1, x.shape.rank() - 1), channels, attributes.integer("groups"), x.dtype,
-          weight.dtype == DType::kF32};
+  return {x.shape[0], x.shape.product(1, x.shape.rank() - 1),
+          channels,   attributes.integer("groups"),
+          x.dtype,    weight.dtype == DType::kF32};
 }
 
 class GroupNorm : public NodeKernel {

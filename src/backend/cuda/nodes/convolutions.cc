@@ -57,8 +57,10 @@ class GradFilter : public Convolution {
 
 void add_convolutions(KernelDefs& defs) {
   defs.push_back({"conv2d", "cuda.conv2d_plain", refuse_nothing, make_kernel<Convolution>});
-  defs.push_back({"conv2d_grad_input", "cuda.conv2d_grad_input_plain", refuse_nothing, make_kernel<GradInput>});
-  defs.push_back({"conv2d_grad_filter", "cuda.conv2d_grad_filter_plain", refuse_nothing, make_kernel<GradFilter>});
+  defs.push_back(
+      {"conv2d_grad_input", "cuda.conv2d_grad_input_plain", refuse_nothing, make_kernel<GradInput>});
+  defs.push_back(
+      {"conv2d_grad_filter", "cuda.conv2d_grad_filter_plain", refuse_nothing, make_kernel<GradFilter>});
 }
 
 }  // namespace lockstep::cuda

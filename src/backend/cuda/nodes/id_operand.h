@@ -17,10 +17,10 @@ class IdOperand {
         type_(in_type(graph, node, operand)),
         table_rows_(table_rows),
         ignore_(ignore),
-        bad_(device.faults(), [op = std::string(node.op->name), name = graph.name(node.inputs[operand]), type = type_,
-                               table_rows](int64_t position) {
-          return fmt::format("{}: {}[{}] is outside the table's rows [0, {})", op, name, place(type.shape, position),
-                             table_rows);
+        bad_(device.faults(), [op = std::string(node.op->name), name = graph.name(node.inputs[operand]),
+                               type = type_, table_rows](int64_t position) {
+          return fmt::format("{}: {}[{}] is outside the table's rows [0, {})", op, name,
+                             place(type.shape, position), table_rows);
         }) {}
 
   int64_t count() const { return type_.shape.numel(); }
@@ -33,7 +33,8 @@ class IdOperand {
     std::string text;
     const auto strides = shape.strides();
     for (int axis = 0; axis < shape.rank(); ++axis)
-      text += fmt::format("{}{}", axis == 0 ? "" : ",", position / strides[static_cast<size_t>(axis)] % shape[axis]);
+      text += fmt::format("{}{}", axis == 0 ? "" : ",",
+                          position / strides[static_cast<size_t>(axis)] % shape[axis]);
     return text;
   }
   Ids ids_at(const void* data) const {

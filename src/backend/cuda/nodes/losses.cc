@@ -16,7 +16,8 @@ CrossEntropyShape rows_of(const Type& logits, const Attributes& attributes) {
 
 std::string refuse_labels(const Graph&, const Node& node, Device&) {
   const int64_t ignore = node.attributes.integer("ignore");
-  const bool fits = ignore >= std::numeric_limits<int32_t>::min() && ignore <= std::numeric_limits<int32_t>::max();
+  const bool fits =
+      ignore >= std::numeric_limits<int32_t>::min() && ignore <= std::numeric_limits<int32_t>::max();
   return fits ? "" : fmt::format("ignore {} does not fit the labels' i32", ignore);
 }
 
@@ -24,10 +25,12 @@ class CrossEntropy : public NodeKernel {
  public:
   CrossEntropy(const Graph& graph, const Node& node, Device& device)
       : shape_(rows_of(in_type(graph, node, 0), node.attributes)),
-        bad_(device.faults(), [described = describe(graph, *node.op, node.inputs), shape = shape_](int64_t row) {
-          return fmt::format("{}: row {} has a label outside [0, {}) that is not {}, which would ignore the row",
-                             described, row, shape.classes, shape.ignore);
-        }) {}
+        bad_(device.faults(),
+             [described = describe(graph, *node.op, node.inputs), shape = shape_](int64_t row) {
+               return fmt::format(
+                   "{}: row {} has a label outside [0, {}) that is not {}, which would ignore the row",
+                   described, row, shape.classes, shape.ignore);
+             }) {}
   int64_t workspace_bytes() const override { return cross_entropy_workspace(shape_); }
 
  protected:
@@ -70,7 +73,8 @@ class PairLoss : public NodeKernel {
     const int64_t count = first_.shape.numel();
     if (binary_)
       bce_with_logits(stream, first_.dtype, args.inputs[0], args.inputs[1], labels_float_,
-                      weighted_ ? in(args, 2) : nullptr, count, out(args, 0), out<int64_t>(args, 1), args.workspace);
+                      weighted_ ? in(args, 2) : nullptr, count, out(args, 0), out<int64_t>(args, 1),
+                      args.workspace);
     else
       mse(stream, first_.dtype, args.inputs[0], args.inputs[1], count, out(args, 0), out<int64_t>(args, 1),
           args.workspace);
@@ -110,7 +114,8 @@ class BceGrad : public NodeKernel {
 
 void add_losses(KernelDefs& defs) {
   defs.push_back({"cross_entropy", "cuda.cross_entropy", refuse_labels, make_kernel<CrossEntropy>});
-  defs.push_back({"cross_entropy_grad", "cuda.cross_entropy_grad", refuse_labels, make_kernel<CrossEntropyGrad>});
+  defs.push_back(
+      {"cross_entropy_grad", "cuda.cross_entropy_grad", refuse_labels, make_kernel<CrossEntropyGrad>});
   defs.push_back({"bce_with_logits", "cuda.bce_with_logits", refuse_pairs, make_kernel<PairLoss>});
   defs.push_back({"bce_with_logits_grad", "cuda.bce_with_logits_grad", refuse_nothing, make_kernel<BceGrad>});
   defs.push_back({"mse", "cuda.mse", refuse_pairs, make_kernel<PairLoss>});

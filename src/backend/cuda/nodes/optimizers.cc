@@ -1,9 +1,8 @@
 // Updates of flat buffers, and global_norm. Operands are laid out as ops/optimizer.h says.
-#include "backend/cuda/kernels/optimizer.h"
-
 #include <algorithm>
 
 #include "backend/cuda/kernel_def.h"
+#include "backend/cuda/kernels/optimizer.h"
 #include "ops/optimizer.h"
 
 namespace lockstep::cuda {
@@ -65,7 +64,8 @@ class Sgd : public OptimizerKernel {
 
  protected:
   void launch(const KernelArgs& args, cudaStream_t stream) override {
-    sgd(stream, state(args, stream, buffers_), scalars(args), no_decay(), momentum_, nesterov_, weight_decay_);
+    sgd(stream, state(args, stream, buffers_), scalars(args), no_decay(), momentum_, nesterov_,
+        weight_decay_);
   }
 
  private:
@@ -116,7 +116,8 @@ class Lamb : public OptimizerKernel {
       const auto first = static_cast<int32_t>(pieces.size());
       const auto tensor = static_cast<int32_t>(tensors.size());
       for (int64_t begin = segments[i]; begin < segments[i + 1]; begin += kLambPiece)
-        pieces.push_back({begin, std::min(segments[i + 1], begin + kLambPiece), tensor, decays(segments[i]) ? 1 : 0});
+        pieces.push_back(
+            {begin, std::min(segments[i + 1], begin + kLambPiece), tensor, decays(segments[i]) ? 1 : 0});
       tensors.push_back({first, static_cast<int32_t>(pieces.size()) - first});
     }
     pieces_ = DeviceArray<LambPiece>(device, pieces);
@@ -126,8 +127,8 @@ class Lamb : public OptimizerKernel {
 
  protected:
   void launch(const KernelArgs& args, cudaStream_t stream) override {
-    lamb(stream, state(args, stream, 2), scalars(args), attributes_, pieces_.data(), pieces_.size(), tensors_.data(),
-         tensors_.size(), args.workspace);
+    lamb(stream, state(args, stream, 2), scalars(args), attributes_, pieces_.data(), pieces_.size(),
+         tensors_.data(), tensors_.size(), args.workspace);
   }
 
  private:
@@ -163,8 +164,8 @@ class Adafactor : public OptimizerKernel {
     const float* g = in(args, 1);
     for (size_t i = 0; i < matrices_.size(); i += 3) {
       const int64_t at = matrices_[i];
-      adafactor_matrix(stream, p + at, g + at, matrices_[i + 1], matrices_[i + 2], rows, columns, scalars(args),
-                       at_element(at), args.workspace);
+      adafactor_matrix(stream, p + at, g + at, matrices_[i + 1], matrices_[i + 2], rows, columns,
+                       scalars(args), at_element(at), args.workspace);
       rows += matrices_[i + 1];
       columns += matrices_[i + 2];
     }

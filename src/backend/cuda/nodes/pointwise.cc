@@ -1,9 +1,8 @@
 // Pointwise ops, fused and fused_sum: kernels generated from the body of the region.
-#include "backend/cuda/fused_source.h"
-
 #include <cstring>
 #include <optional>
 
+#include "backend/cuda/fused_source.h"
 #include "backend/cuda/generated_kernels.h"
 #include "backend/cuda/kernel_def.h"
 #include "backend/cuda/kernels/launch.h"
@@ -87,7 +86,8 @@ class Region : public NodeKernel {
     std::vector<int64_t> packed = arguments(args, results);
     void* pointers[] = {packed.data()};
     const auto blocks = static_cast<unsigned>(ceil_div(ceil_div(layout_.count, width), kThreads));
-    require(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks), dim3(kThreads), pointers, 0, stream),
+    require(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(blocks), dim3(kThreads), pointers, 0,
+                             stream),
             "a generated kernel");
   }
 
@@ -129,7 +129,8 @@ std::string refuse(const Graph& graph, const Node& node, Device& device) {
   for (const Node& part : body.nodes()) {
     std::string reason = refuse_in_region(body, part);
     if (!reason.empty()) return reason;
-    if (part.op->traits.reduction && !is_floating(body.type(part.inputs[0]).dtype)) return "it sums whole numbers";
+    if (part.op->traits.reduction && !is_floating(body.type(part.inputs[0]).dtype))
+      return "it sums whole numbers";
   }
   return refuse_generated(device);
 }

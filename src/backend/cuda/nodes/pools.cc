@@ -1,7 +1,6 @@
 // max_pool2d, avg_pool2d and their gradients.
-#include "backend/cuda/kernels/pool.h"
-
 #include "backend/cuda/kernel_def.h"
+#include "backend/cuda/kernels/pool.h"
 #include "ops/pool_window.h"
 
 namespace lockstep::cuda {

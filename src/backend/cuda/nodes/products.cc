@@ -1,9 +1,8 @@
-// matmul through cuBLASLt. The first algorithm that the library proposes and that sums in one place is taken: the
-// choice depends on the shape, the library and the device alone, and so do the bits.
-#include "backend/cuda/products/matmul_plan.h"
-
+// matmul through cuBLASLt. The first algorithm that the library proposes and that sums in one place is taken:
+// the choice depends on the shape, the library and the device alone, and so do the bits.
 #include "backend/cuda/kernel_def.h"
 #include "backend/cuda/kernels/launch.h"
+#include "backend/cuda/products/matmul_plan.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -53,7 +52,8 @@ class Matmul : public NodeKernel {
   void launch(const KernelArgs& args, cudaStream_t stream) override {
     if (accumulate_) copy_on(stream, args.outputs[0], args.inputs[2], bytes_);
     if (plan_ != nullptr)
-      plan_->run(stream, {.a = args.inputs[0], .b = args.inputs[1], .d = args.outputs[0]}, choice_, args.workspace);
+      plan_->run(stream, {.a = args.inputs[0], .b = args.inputs[1], .d = args.outputs[0]}, choice_,
+                 args.workspace);
     else if (!accumulate_ && bytes_ > 0)
       require(cudaMemsetAsync(args.outputs[0], 0, static_cast<size_t>(bytes_), stream), "an empty product");
   }
@@ -75,6 +75,8 @@ std::string refuse(const Graph& graph, const Node& node, Device& device) {
 
 }  // namespace
 
-void add_products(KernelDefs& defs) { defs.push_back({"matmul", "cuda.matmul", refuse, make_kernel<Matmul>}); }
+void add_products(KernelDefs& defs) {
+  defs.push_back({"matmul", "cuda.matmul", refuse, make_kernel<Matmul>});
+}
 
 }  // namespace lockstep::cuda

@@ -9,7 +9,9 @@ namespace {
 class Dropout : public NodeKernel {
  public:
   Dropout(const Graph& graph, const Node& node, Device&)
-      : type_(in_type(graph, node, 0)), key_(node.attributes.integer("key")), p_(node.attributes.number("p")) {}
+      : type_(in_type(graph, node, 0)),
+        key_(node.attributes.integer("key")),
+        p_(node.attributes.number("p")) {}
 
  protected:
   void launch(const KernelArgs& args, cudaStream_t stream) override {
@@ -31,7 +33,8 @@ class RoundStochastic : public NodeKernel {
 
  protected:
   void launch(const KernelArgs& args, cudaStream_t stream) override {
-    if (count_ > 0) round_stochastic(stream, in(args, 0), in<int64_t>(args, 1), key_, args.outputs[0], count_);
+    if (count_ > 0)
+      round_stochastic(stream, in(args, 0), in<int64_t>(args, 1), key_, args.outputs[0], count_);
   }
 
  private:

@@ -16,7 +16,8 @@ struct Tables {
   DeviceArray<float> cosine, sine;  // [positions, pairs]
 };
 
-std::shared_ptr<const Tables> make_tables(Device& device, const std::vector<float>& frequencies, int64_t positions) {
+std::shared_ptr<const Tables> make_tables(Device& device, const std::vector<float>& frequencies,
+                                          int64_t positions) {
   std::vector<float> cosine, sine;
   cosine.reserve(static_cast<size_t>(positions) * frequencies.size());
   sine.reserve(cosine.capacity());
@@ -30,7 +31,8 @@ std::shared_ptr<const Tables> make_tables(Device& device, const std::vector<floa
       Tables{DeviceArray<float>(device, cosine), DeviceArray<float>(device, sine)});
 }
 
-std::shared_ptr<const Tables> tables_for(Device& device, const std::vector<float>& frequencies, int64_t positions) {
+std::shared_ptr<const Tables> tables_for(Device& device, const std::vector<float>& frequencies,
+                                         int64_t positions) {
   using Request = std::tuple<Device*, std::vector<float>, int64_t>;
   static std::mutex mutex;
   static std::map<Request, std::weak_ptr<const Tables>> made;
@@ -59,7 +61,8 @@ class Rope : public NodeKernel {
               node.attributes.flag("interleaved"),
               node.attributes.flag("inverse"),
               type.dtype};
-    tables_ = tables_for(device, rope_frequencies(node.attributes, shape_.rotary / 2), or_else("max_position", x[1]));
+    tables_ = tables_for(device, rope_frequencies(node.attributes, shape_.rotary / 2),
+                         or_else("max_position", x[1]));
   }
 
  protected:

@@ -1,14 +1,14 @@
 // layer_norm and rms_norm, with and without the residual addition, and their gradients.
-#include "backend/cuda/kernels/row_norm.h"
-
 #include "backend/cuda/kernel_def.h"
+#include "backend/cuda/kernels/row_norm.h"
 
 namespace lockstep::cuda {
 namespace {
 
 RowNormShape shape_of(const Type& x, const Type& weight, bool centered) {
   const int64_t columns = x.shape[-1];
-  return {columns == 0 ? 0 : x.shape.numel() / columns, columns, x.dtype, weight.dtype == DType::kF32, centered};
+  return {columns == 0 ? 0 : x.shape.numel() / columns, columns, x.dtype, weight.dtype == DType::kF32,
+          centered};
 }
 
 class RowNorm : public NodeKernel {
@@ -45,7 +45,8 @@ class RowNorm : public NodeKernel {
 class RowNormGrad : public NodeKernel {
  public:
   RowNormGrad(const Graph& graph, const Node& node, Device&)
-      : shape_(shape_of(in_type(graph, node, 1), in_type(graph, node, 2), node.op->name == "layer_norm_grad")),
+      : shape_(
+            shape_of(in_type(graph, node, 1), in_type(graph, node, 2), node.op->name == "layer_norm_grad")),
         residual_(shape_.centered ? 5 : 4),
         has_residual_(node.inputs.size() > residual_) {}
   int64_t workspace_bytes() const override { return row_norm_grad_workspace(shape_); }

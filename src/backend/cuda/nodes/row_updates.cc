@@ -20,7 +20,8 @@ class RowUpdate : public NodeKernel {
   RowState state(const KernelArgs& args, cudaStream_t stream) const {
     for (size_t i = 0; i < 3; ++i) copy_on(stream, args.outputs[i], args.inputs[i], table_.bytes());
     copy_on(stream, args.outputs[3], args.inputs[3], table_.shape[0] * static_cast<int64_t>(sizeof(int32_t)));
-    return {out(args, 0), out(args, 1), out(args, 2), out<int32_t>(args, 3), table_.shape[0], table_.shape[1]};
+    return {out(args, 0),          out(args, 1),    out(args, 2),
+            out<int32_t>(args, 3), table_.shape[0], table_.shape[1]};
   }
 
   Type table_;
@@ -52,7 +53,8 @@ class AdamwCatchUp : public RowUpdate {
         capacity_(in_type(graph, node, 5).shape[0]),
         late_(device.faults(), [capacity = capacity_](int64_t row) {
           return fmt::format(
-              "adamw_catch_up: row {} missed more steps than the {} that lr_history holds; catch all rows up at least "
+              "adamw_catch_up: row {} missed more steps than the {} that lr_history holds; catch all rows up "
+              "at least "
               "every {} steps",
               row, capacity, capacity);
         }) {}
@@ -64,8 +66,9 @@ class AdamwCatchUp : public RowUpdate {
     const RowState rows = state(args, stream);
     SortedIds sorted{};
     if (!all_) sorted = sort_ids(stream, ids_.ids(args), args.workspace, ids_.bad());
-    adamw_catch_up(stream, rows, all_ ? nullptr : &sorted, ids_.count(), in(args, 5), capacity_, in<int64_t>(args, 6),
-                   attributes_, late_.as<BadId>(), part_of(args.workspace, sort_bytes()));
+    adamw_catch_up(stream, rows, all_ ? nullptr : &sorted, ids_.count(), in(args, 5), capacity_,
+                   in<int64_t>(args, 6), attributes_, late_.as<BadId>(),
+                   part_of(args.workspace, sort_bytes()));
   }
 
  private:

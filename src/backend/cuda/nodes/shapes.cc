@@ -127,7 +127,8 @@ class Pad : public NodeKernel {
         bits_(bits_of(out_type(graph, node, 0).dtype, node.attributes.number("value"))) {
     const Shape& from = in_type(graph, node, 0).shape;
     const std::vector<int64_t>& low = node.attributes.integers("low");
-    move_ = {Steps(from.begin(), from.end()), strides_of(from), strides_of(out_type(graph, node, 0).shape), 0, 0};
+    move_ = {Steps(from.begin(), from.end()), strides_of(from), strides_of(out_type(graph, node, 0).shape), 0,
+             0};
     for (size_t axis = 0; axis < low.size(); ++axis) move_.to_offset += low[axis] * move_.to[axis];
   }
 
@@ -151,7 +152,8 @@ class Constant : public NodeKernel {
 
  protected:
   void launch(const KernelArgs& args, cudaStream_t stream) override {
-    if (type_.shape.numel() > 0) fill(stream, size_of(type_.dtype), bits_, args.outputs[0], type_.shape.numel());
+    if (type_.shape.numel() > 0)
+      fill(stream, size_of(type_.dtype), bits_, args.outputs[0], type_.shape.numel());
   }
 
  private:
@@ -170,7 +172,8 @@ class Iota : public NodeKernel {
 
  protected:
   void launch(const KernelArgs& args, cudaStream_t stream) override {
-    if (type_.shape.numel() > 0) iota(stream, type_.dtype, inner_, extent_, args.outputs[0], type_.shape.numel());
+    if (type_.shape.numel() > 0)
+      iota(stream, type_.dtype, inner_, extent_, args.outputs[0], type_.shape.numel());
   }
 
  private:
@@ -219,7 +222,8 @@ void add_shapes(KernelDefs& defs) {
   defs.push_back({"constant", "cuda.constant", refuse_nothing, make_kernel<Constant>});
   defs.push_back({"iota", "cuda.iota", refuse_iota, make_kernel<Iota>});
   defs.push_back({"lower_triangle", "cuda.lower_triangle", refuse_nothing, make_kernel<LowerTriangle>});
-  defs.push_back({"lower_triangle_grad", "cuda.lower_triangle_grad", refuse_nothing, make_kernel<LowerTriangle>});
+  defs.push_back(
+      {"lower_triangle_grad", "cuda.lower_triangle_grad", refuse_nothing, make_kernel<LowerTriangle>});
 }
 
 }  // namespace lockstep::cuda

@@ -1,5 +1,5 @@
-// SumPlan: a whole sum or mean node, as one sweep per group of adjacent axes. The plain kernels and fused_sum run it,
-// so that they add in the same order.
+// SumPlan: a whole sum or mean node, as one sweep per group of adjacent axes. The plain kernels and fused_sum
+// run it, so that they add in the same order.
 #pragma once
 #include <vector>
 

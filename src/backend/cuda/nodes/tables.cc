@@ -27,7 +27,8 @@ class Gather : public NodeKernel {
 
  protected:
   void launch(const KernelArgs& args, cudaStream_t stream) override {
-    gather_rows(stream, ids_.ids(args), bytes_, view_.outer, view_.inner, args.inputs[0], args.outputs[0], ids_.bad());
+    gather_rows(stream, ids_.ids(args), bytes_, view_.outer, view_.inner, args.inputs[0], args.outputs[0],
+                ids_.bad());
   }
 
  private:
@@ -44,8 +45,8 @@ class RowGradientSums : public NodeKernel {
   }
 
  protected:
-  RowGradientSums(const Graph& graph, const Node& node, Device& device, size_t operand, int64_t rows, RowSums sums,
-                  int64_t ignore = IdOperand::kIgnoreNone)
+  RowGradientSums(const Graph& graph, const Node& node, Device& device, size_t operand, int64_t rows,
+                  RowSums sums, int64_t ignore = IdOperand::kIgnoreNone)
       : ids_(graph, node, operand, rows, device, ignore), sums_(sums) {}
 
   SortedIds sorted(const KernelArgs& args, cudaStream_t stream) const {
@@ -136,9 +137,10 @@ class EmbeddingBag : public NodeKernel {
 class EmbeddingBagGrad : public RowGradientSums {
  public:
   EmbeddingBagGrad(const Graph& graph, const Node& node, Device& device)
-      : RowGradientSums(graph, node, device, 1, out_type(graph, node, 0).shape[0],
-                        sums_of(out_type(graph, node, 0).dtype, out_type(graph, node, 0).shape[1], RowMode::kStore),
-                        node.attributes.integer("ignore")),
+      : RowGradientSums(
+            graph, node, device, 1, out_type(graph, node, 0).shape[0],
+            sums_of(out_type(graph, node, 0).dtype, out_type(graph, node, 0).shape[1], RowMode::kStore),
+            node.attributes.integer("ignore")),
         bytes_(out_type(graph, node, 0).bytes()),
         bags_(in_type(graph, node, 1).shape[0]),
         length_(in_type(graph, node, 1).shape[1]),
@@ -199,7 +201,8 @@ void add_tables(KernelDefs& defs) {
   defs.push_back({"embedding_grad", "cuda.embedding_grad", refuse_nothing, make_kernel<EmbeddingGrad>});
   defs.push_back({"scatter_add", "cuda.scatter_add", refuse_nothing, make_kernel<ScatterAdd>});
   defs.push_back({"embedding_bag", "cuda.embedding_bag", refuse_nothing, make_kernel<EmbeddingBag>});
-  defs.push_back({"embedding_bag_grad", "cuda.embedding_bag_grad", refuse_nothing, make_kernel<EmbeddingBagGrad>});
+  defs.push_back(
+      {"embedding_bag_grad", "cuda.embedding_bag_grad", refuse_nothing, make_kernel<EmbeddingBagGrad>});
   defs.push_back({"row_gradient", "cuda.row_gradient", refuse_unless_f32, make_kernel<RowGradient>});
 }
 
