@@ -177,44 +177,32 @@ def parts():
     return table(["whole runs and parts", "ours", "the best peer", "bench"], rows)
 
 
-def input_table(titles, build=False):
-    """Ours and the best peer's figures; of other metrics than the first, the best of all peers."""
-    rows = []
-    for title in titles:
-        figures = {
-            name: Figure("input", title, metric)
-            for name, metric in (
-                ("cost", "records per CPU-second"),
-                ("speed", "records per second"),
-                ("first", "open to first batch"),
-                ("resume", "resume in mid-epoch to first batch"),
-                ("memory", "peak memory"),
-            )
-        }
-        cells = [title, rate(figures["cost"].ours), input_peer(figures["cost"]), f"{figures['cost'].ratio:.2f}"]
-        cells.append(f"{rate(figures['speed'].ours)}, {rate(figures['speed'].best())}")
-        cells += [f"{ms(figures[name].ours)}, {ms(figures[name].best())}" for name in ("first", "resume")]
-        cells.append(f"{figures['memory'].ours:.0f} MiB, {figures['memory'].best():.0f} MiB")
-        if build:
-            made = Figure("input", title, "records a second, while the cache is made")
-            cells.append(f"{rate(made.ours)}, {rate(made.best())}")
-        rows.append(row(*cells))
-    header = ["format", "records per CPU-second", "best peer", "ratio", "records/s, ours and the most"]
-    header += ["first batch, ours and the least", "resume", "peak memory, ours and the least"]
-    return table(header + (["records/s while they are made"] if build else []), rows)
-
-
 def input_formats():
+    """Ours and the best peer's records per CPU-second; of the other metrics, the best of all peers."""
     titles = ["CSV, 40 columns", "JSONL, 40 members", "TFRecord, Examples of 0.9 kB", "tokens, rows of 1024"]
     titles += ["JPEGs in folders, 224 pixels", "Parquet, 40 columns", "Parquet, 40 columns, in order"]
-    return f"{input_table(titles)}\n\n{measured_on('input')}."
+    titles += ["Parquet, rows kept, mixed", "Parquet, rows kept, in order"]
+    rows = []
+    for title in titles:
+        cost, speed, first, resume, memory = (
+            Figure("input", title, metric)
+            for metric in (
+                "records per CPU-second",
+                "records per second",
+                "open to first batch",
+                "resume in mid-epoch to first batch",
+                "peak memory",
+            )
+        )
+        cells = [title, rate(cost.ours), input_peer(cost), f"{cost.ratio:.2f}", f"{rate(speed.ours)}, {rate(speed.best())}"]
+        cells += [f"{ms(one.ours)}, {ms(one.best())}" for one in (first, resume)]
+        rows.append(row(*cells, f"{memory.ours:.0f} MiB, {memory.best():.0f} MiB"))
+    header = ["format", "records per CPU-second", "best peer", "ratio", "records/s, ours and the most"]
+    header += ["first batch, ours and the least", "resume", "peak memory, ours and the least"]
+    return f"{table(header, rows)}\n\n{measured_on('input')}."
 
 
-def input_kept():
-    return input_table(["Parquet, rows kept, mixed", "Parquet, rows kept, in order"], build=True)
-
-
-TABLES = {"cpu-step": cpu_step, "parts": parts, "input-formats": input_formats, "input-kept": input_kept}
+TABLES = {"cpu-step": cpu_step, "parts": parts, "input": input_formats}
 
 
 def main():
