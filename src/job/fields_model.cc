@@ -36,13 +36,21 @@ std::vector<Field> size_fields() {
       LOCKSTEP_FIELD(model.layers, "transformer blocks").at_least(1).at_most(1024),
       LOCKSTEP_FIELD(model.dim, "width of a position, or of a table's rows").at_least(1).at_most(1 << 20),
       LOCKSTEP_FIELD(model.heads, "attention heads; must divide dim").at_least(1).at_most(1 << 16),
-      LOCKSTEP_FIELD(model.hidden, "width between the two layers of a block's MLP")
+      LOCKSTEP_FIELD(model.kv_heads,
+                     "heads of keys and values, each shared by a group of heads; must divide heads")
+          .at_least(1)
+          .at_most(1 << 16)
+          .or_else("as many as heads"),
+      LOCKSTEP_FIELD(model.hidden, "width between the layers of a block's MLP")
           .at_least(1)
           .at_most(1 << 22)
-          .or_else("4 x dim"),
+          .or_else("4 x dim; of llama 8/3 x dim, up to a multiple of 256"),
       LOCKSTEP_FIELD(model.vocab, "different tokens; 256 for bytes").at_least(2).at_most(1 << 28),
       LOCKSTEP_FIELD(model.seq, "tokens in a sample").at_least(1).at_most(1 << 20),
       LOCKSTEP_FIELD(model.dropout, "probability of dropping an activation").at_least(0).below(1),
+      LOCKSTEP_FIELD(model.rope_theta, "base of the rotary positions' wavelengths").at_least(1).at_most(1e12),
+      LOCKSTEP_FIELD(model.norm_epsilon, "what rms norms add to the mean square").above(0).at_most(1),
+      LOCKSTEP_FIELD(model.tied, "whether the head reads the embedding's table instead of one of its own"),
       LOCKSTEP_FIELD(model.classes, "different labels").at_least(2).at_most(1 << 24),
       LOCKSTEP_FIELD(model.depth, "18 or 50 layers").at_least(18).at_most(50),
       LOCKSTEP_FIELD(model.width, "channels of the first stage").at_least(1).at_most(1 << 14),

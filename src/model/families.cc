@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-#define LOCKSTEP_FAMILIES(X) X(gpt) X(encoder) X(tabular) X(resnet)
+#define LOCKSTEP_FAMILIES(X) X(gpt) X(llama) X(encoder) X(tabular) X(resnet)
 
 #define DECLARE(name) ModelFamily name##_family();
 LOCKSTEP_FAMILIES(DECLARE)

@@ -17,11 +17,14 @@ namespace lockstep {
 // limits and meaning of each are in job/fields_model.cc.
 struct ModelSizes {
   int64_t layers = 0, dim = 0, heads = 0, vocab = 0, seq = 0;
-  std::optional<int64_t> hidden = {};  // unset: 4 * dim
+  std::optional<int64_t> kv_heads = {};  // unset: as many as heads
+  std::optional<int64_t> hidden = {};    // unset: 4 * dim, of llama as llama_hidden says
   int64_t classes = 0, depth = 0, width = 0, image = 0, rows = 0;
   std::optional<int64_t> tables = {}, dense = {};  // unset: as many as the data's columns
   std::vector<int64_t> bottom = {}, top = {};
   double dropout = 0;
+  double rope_theta = 10000, norm_epsilon = 1e-5;
+  bool tied = false;
 };
 
 // What the data says about the model's inputs, where the job leaves it to the data.
