@@ -36,6 +36,7 @@ CASES = {
     ),
     "bert-base B8 T128": ("encoder --layers 12 --dim 768 --heads 12 --vocab 30522 --batch 8 --seq 128 --warmup 1", 3),
     "gpt 6x256 B16 T256": ("gpt --layers 6 --dim 256 --heads 8 --vocab 256 --batch 16 --seq 256", 8),
+    "llama 6x256 B16 T256": ("llama --layers 6 --dim 256 --heads 8 --kv-heads 2 --hidden 768 --vocab 256 --batch 16 --seq 256", 8),
     "gpt 4x64 B8 T64": ("gpt --layers 4 --dim 64 --heads 4 --vocab 256 --batch 8 --seq 64", 100),
     "tabular 26 tables B2048": ("tabular --tables 26 --rows 100000 --dim 32 --batch 2048", 40),
     "resnet18 64x64 B16": ("resnet18 --image 64 --batch 16", 20),
@@ -45,6 +46,7 @@ PLAIN, CHANNELS_LAST = "channels first", "channels last"  # layouts of images
 # The same steps on models of no size, to try the bench.
 QUICK_CASES = {
     "gpt 2x32 B2 T16": ("gpt --layers 2 --dim 32 --heads 2 --vocab 256 --batch 2 --seq 16", 3, "--recompute cheap"),
+    "llama 2x32 B2 T16": ("llama --layers 2 --dim 32 --heads 4 --kv-heads 2 --hidden 64 --vocab 256 --batch 2 --seq 16", 3),
     "encoder 2x32 B2 T16": ("encoder --layers 2 --dim 32 --heads 2 --vocab 256 --batch 2 --seq 16", 3),
     "tabular 4 tables B64": ("tabular --tables 4 --rows 1000 --dim 16 --batch 64", 3),
     "resnet18 32x32 B2": ("resnet18 --image 32 --batch 2", 3),

@@ -66,7 +66,7 @@ class PostNormBlock(nn.Module):
 def init_transformer(module):
     if isinstance(module, (nn.Linear, nn.Embedding)):
         nn.init.normal_(module.weight, std=0.02)
-    if isinstance(module, nn.Linear):
+    if isinstance(module, nn.Linear) and module.bias is not None:
         nn.init.zeros_(module.bias)
 
 
@@ -87,6 +87,69 @@ class Gpt(nn.Module):
             x = block(x)
         logits = F.linear(self.norm(x), self.tokens.weight)
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+class Rotary(nn.Module):
+    """Rotary positions: element i of a head turns with element i + D/2."""
+
+    def __init__(self, T, D, theta):
+        super().__init__()
+        angles = torch.outer(torch.arange(T).float(), 1.0 / theta ** (torch.arange(0, D, 2).float() / D))
+        self.register_buffer("cos", angles.cos())
+        self.register_buffer("sin", angles.sin())
+
+    def forward(self, x):
+        first, second = x.chunk(2, dim=-1)
+        return torch.cat([first * self.cos - second * self.sin, second * self.cos + first * self.sin], dim=-1)
+
+
+class GroupedAttention(nn.Module):
+    def __init__(self, C, H, kv_heads):
+        super().__init__()
+        self.heads, self.kv_heads, self.width = H, kv_heads, C // H
+        self.qkv = nn.Linear(C, (H + 2 * kv_heads) * self.width, bias=False)
+        self.proj = nn.Linear(C, C, bias=False)
+
+    def forward(self, x, rotary):
+        B, T, C = x.shape
+        heads = self.qkv(x).view(B, T, self.heads + 2 * self.kv_heads, self.width).transpose(1, 2)
+        q, k, v = heads.split((self.heads, self.kv_heads, self.kv_heads), dim=1)
+        y = F.scaled_dot_product_attention(rotary(q), rotary(k), v, is_causal=True, enable_gqa=self.kv_heads != self.heads)
+        return self.proj(y.transpose(1, 2).reshape(B, T, C))
+
+
+class GatedBlock(nn.Module):
+    def __init__(self, C, H, kv_heads, hidden):
+        super().__init__()
+        self.attention_norm = nn.RMSNorm(C, eps=1e-5)
+        self.attention = GroupedAttention(C, H, kv_heads)
+        self.mlp_norm = nn.RMSNorm(C, eps=1e-5)
+        self.gate_up = nn.Linear(C, 2 * hidden, bias=False)
+        self.down = nn.Linear(hidden, C, bias=False)
+
+    def forward(self, x, rotary):
+        x = x + self.attention(self.attention_norm(x), rotary)
+        gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=-1)
+        return x + self.down(F.silu(gate) * up)
+
+
+class Llama(nn.Module):
+    """LLaMA: rotary positions, grouped key heads, gated MLP, no biases, a head of its own."""
+
+    def __init__(self, layers, C, H, kv_heads, hidden, V, T):
+        super().__init__()
+        self.tokens = nn.Embedding(V, C)
+        self.rotary = Rotary(T, C // H, 10000.0)
+        self.blocks = nn.ModuleList(GatedBlock(C, H, kv_heads, hidden) for _ in range(layers))
+        self.norm = nn.RMSNorm(C, eps=1e-5)
+        self.head = nn.Linear(C, V, bias=False)
+        self.apply(init_transformer)
+
+    def forward(self, inputs, targets):
+        x = self.tokens(inputs)
+        for block in self.blocks:
+            x = block(x, self.rotary)
+        return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
 
 
 class Encoder(nn.Module):
@@ -199,6 +262,12 @@ def build_gpt(args):
     return model, (tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
 
 
+def build_llama(args):
+    tokens = torch.randint(args.vocab, (args.batch, args.seq + 1))
+    model = Llama(args.layers, args.dim, args.heads, args.kv_heads, args.hidden, args.vocab, args.seq)
+    return model, (tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous())
+
+
 def build_encoder(args):
     tokens = torch.randint(args.vocab, (args.batch, args.seq))
     segments = (torch.arange(args.seq) >= args.seq // 2).long().expand(args.batch, -1).contiguous()
@@ -225,6 +294,7 @@ def build_resnet(args):
 
 BUILDERS = {
     "gpt": build_gpt,
+    "llama": build_llama,
     "encoder": build_encoder,
     "tabular": build_tabular,
     "resnet18": build_resnet,

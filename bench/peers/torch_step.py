@@ -17,6 +17,7 @@ from torch_models import BUILDERS, build
 
 DEFAULTS = {
     "gpt": {"layers": 12, "dim": 768, "heads": 12, "vocab": 50304, "batch": 4, "seq": 256},
+    "llama": {"layers": 12, "dim": 768, "heads": 12, "kv_heads": 12, "hidden": 2048, "vocab": 32000, "batch": 4, "seq": 256},
     "encoder": {"layers": 12, "dim": 768, "heads": 12, "vocab": 30522, "batch": 8, "seq": 128},
     "tabular": {"dim": 32, "batch": 2048},
     "resnet18": {"batch": 16},
@@ -27,7 +28,7 @@ DEFAULTS = {
 def parse_args():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", choices=BUILDERS, required=True)
-    for name in ("layers", "dim", "heads", "vocab", "batch", "seq"):
+    for name in ("layers", "dim", "heads", "kv-heads", "hidden", "vocab", "batch", "seq"):
         parser.add_argument(f"--{name}", type=int, help="default: the model's own")
     parser.add_argument("--image", type=int, default=64)
     parser.add_argument("--tables", type=int, default=26)

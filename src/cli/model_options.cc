@@ -26,6 +26,8 @@ ModelSizes sizes_of(const ModelExample& example, const ModelOptions& options) {
   replace(sizes.layers, options.layers);
   replace(sizes.dim, options.dim);
   replace(sizes.heads, options.heads);
+  replace(sizes.kv_heads, options.kv_heads);
+  replace(sizes.hidden, options.hidden);
   replace(sizes.vocab, options.vocab);
   replace(sizes.seq, options.seq);
   replace(sizes.image, options.image);
@@ -44,6 +46,8 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   size("--layers", options.layers, "transformer blocks");
   size("--dim", options.dim, "width; for tabular, of an embedding");
   size("--heads", options.heads, "attention heads");
+  size("--kv-heads", options.kv_heads, "heads of keys and values");
+  size("--hidden", options.hidden, "width of a block's MLP");
   size("--vocab", options.vocab, "vocabulary");
   size("--batch", options.batch, "samples in a microbatch");
   size("--seq", options.seq, "positions in a sample");
@@ -63,8 +67,11 @@ Model build_model(const ModelOptions& options) {
     for (const ModelExample& example : family->examples) {
       if (example.name != options.model) continue;
       const ModelSizes sizes = sizes_of(example, options);
-      if (const auto problem = family->check(sizes))
-        throw UserError("{}: --{} {} {}", example.name, problem->key, problem->value, problem->problem);
+      if (const auto problem = family->check(sizes)) {
+        std::string flag(problem->key);
+        std::ranges::replace(flag, '_', '-');
+        throw UserError("{}: --{} {} {}", example.name, flag, problem->value, problem->problem);
+      }
       return family->build(sizes, {}, options.batch != 0 ? options.batch : example.batch, true);
     }
   throw UserError("unknown model {}; {}", options.model, suggestion(options.model, example_names()));

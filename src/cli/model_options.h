@@ -11,7 +11,7 @@ namespace lockstep {
 struct ModelOptions {
   std::string model = "gpt";
   int64_t layers = 0, dim = 0, heads = 0, vocab = 0, batch = 0, seq = 0;  // 0: the family's default
-  int64_t image = 0, tables = 0, rows = 0;
+  int64_t kv_heads = 0, hidden = 0, image = 0, tables = 0, rows = 0;
   double dropout = 0;
 };
 

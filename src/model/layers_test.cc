@@ -1,4 +1,4 @@
-// The layers that no family here uses yet, put together as llama does, and how parameters are stored.
+// Layers put together as llama does, dropout, and how parameters are stored.
 #include "model/layers.h"
 
 #include <gtest/gtest.h>

@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "graph/interpreter.h"
 #include "graph/op_def.h"
 #include "model/encoder.h"
 #include "model/family.h"
 #include "model/gpt.h"
+#include "model/llama.h"
 #include "model/resnet.h"
 #include "model/tabular.h"
 
@@ -38,6 +41,25 @@ TEST(EvaluationModel, Gpt) {
   const Model model = build_gpt({2, 24, 3, 50, 3, 17, 0.1, false});
   expect_same_parameters(build_gpt({2, 24, 3, 50, 3, 17, 0.1}), model);
   EXPECT_EQ(answer_of(model), "i32[51]");
+}
+
+TEST(EvaluationModel, Llama) {
+  for (const bool tied : {false, true}) {
+    LlamaSizes sizes{.layers = 2,
+                     .dim = 24,
+                     .heads = 6,
+                     .kv_heads = 2,
+                     .hidden = 40,
+                     .vocab = 50,
+                     .batch = 3,
+                     .seq = 17,
+                     .tied = tied};
+    const Model training = build_llama(sizes);
+    sizes.training = false;
+    const Model model = build_llama(sizes);
+    expect_same_parameters(training, model);
+    EXPECT_EQ(answer_of(model), "i32[51]");
+  }
 }
 
 TEST(EvaluationModel, Encoder) {
@@ -80,12 +102,93 @@ TEST(Families, SizesThatDoNotHoldTogetherAreNamed) {
   for (const ModelFamily* family : model_families()) {
     if (std::ranges::count(family->keys, "heads") == 0) continue;
     ModelSizes sizes = family->defaults;
+    sizes.dim = 768;
     sizes.heads = 7;
     const auto problem = family->check(sizes);
     ASSERT_TRUE(problem.has_value()) << family->name;
     EXPECT_EQ(problem->key, "heads");
     EXPECT_EQ(problem->problem, "does not divide model.dim 768; use 6 or 8");
   }
+}
+
+const ModelFamily& llama() {
+  return **std::ranges::find(model_families(), "llama", [](const ModelFamily* one) { return one->name; });
+}
+
+TEST(Llama, HeadsThatCannotShareOrTurnAreNamed) {
+  ModelSizes sizes = llama().defaults;
+  sizes.heads = 32, sizes.dim = 2048, sizes.kv_heads = 5;
+  const auto shared = llama().check(sizes);
+  ASSERT_TRUE(shared.has_value());
+  EXPECT_EQ(shared->key, "kv_heads");
+  EXPECT_EQ(shared->value, 5);
+  EXPECT_EQ(shared->problem, "does not divide model.heads 32; use 4 or 8");
+  sizes.kv_heads.reset();
+  EXPECT_FALSE(llama().check(sizes).has_value());
+  sizes.dim = 96;
+  const auto odd = llama().check(sizes);
+  ASSERT_TRUE(odd.has_value());
+  EXPECT_EQ(odd->key, "heads");
+  EXPECT_TRUE(odd->problem.starts_with("gives heads of width 3")) << odd->problem;
+}
+
+// Names, shapes and count of the published models, in whose terms users know them.
+TEST(Llama, HasTheParametersOfThePublishedOne) {
+  const ModelExample& example = llama().examples.at(2);
+  EXPECT_EQ(example.name, "llama-1b");
+  const Model model = llama().build(example.sizes, {}, 1, true);
+  EXPECT_EQ(parameter_count(model), 1100048384);
+  const std::vector<std::string> found = inputs_of(model, Role::kParam);
+  EXPECT_EQ(found.size(), 22U * 9 + 3);
+  for (const char* line :
+       {"model.embed_tokens.weight: f32[32000,2048]", "model.norm.weight: f32[2048]",
+        "model.layers.21.input_layernorm.weight: f32[2048]",
+        "model.layers.21.self_attn.q_proj.weight: f32[2048,2048]",
+        "model.layers.21.self_attn.k_proj.weight: f32[256,2048]",
+        "model.layers.21.self_attn.v_proj.weight: f32[256,2048]",
+        "model.layers.21.self_attn.o_proj.weight: f32[2048,2048]",
+        "model.layers.21.post_attention_layernorm.weight: f32[2048]",
+        "model.layers.21.mlp.gate_proj.weight: f32[5632,2048]",
+        "model.layers.21.mlp.up_proj.weight: f32[5632,2048]",
+        "model.layers.21.mlp.down_proj.weight: f32[2048,5632]", "lm_head.weight: f32[32000,2048]"})
+    EXPECT_EQ(std::ranges::count(found, line), 1) << line;
+  ModelSizes tied = example.sizes;
+  tied.tied = true;
+  EXPECT_EQ(parameter_count(llama().build(tied, {}, 1, true)), 1100048384 - 32000 * 2048);
+  EXPECT_EQ(llama_hidden(4096), 11008);
+}
+
+// Documents that share a row see neither each other nor each other's positions: the loss of the row is the
+// sum of their losses alone.
+TEST(Llama, DocumentsOfARowAreApart) {
+  LlamaSizes sizes{.layers = 1, .dim = 8, .heads = 2, .kv_heads = 1, .hidden = 12, .vocab = 11, .batch = 1};
+  const auto loss_of = [&](std::vector<double> tokens, std::vector<double> documents,
+                           std::vector<double> positions) {
+    sizes.seq = static_cast<int64_t>(tokens.size());
+    sizes.documents = !documents.empty();
+    const Model model = build_llama(sizes);
+    RefTensors values;
+    size_t next = 0;
+    for (const GraphInput& input : model.graph.inputs()) {
+      const std::string& name = model.graph.name(input.value);
+      RefTensor tensor(model.graph.type(input.value));
+      if (name == "tokens" || name == "targets") tensor.data = tokens;
+      if (name == "documents") tensor.data = documents;
+      if (name == "positions") tensor.data = positions;
+      if (input.role == Role::kParam) {
+        std::vector<float> drawn(static_cast<size_t>(tensor.numel()));
+        ParamInit init = model.params[next++];
+        init.b *= 20;  // so that attention prefers some keys to others
+        init_param(init, 3, 0, drawn);
+        tensor.data.assign(drawn.begin(), drawn.end());
+      }
+      values[name] = std::move(tensor);
+    }
+    return interpret(model.graph, values)[0][0];
+  };
+  const double apart = loss_of({3, 1, 4}, {}, {}) + loss_of({1, 5, 9, 2}, {}, {});
+  EXPECT_NEAR(loss_of({3, 1, 4, 1, 5, 9, 2}, {0, 0, 0, 1, 1, 1, 1}, {0, 1, 2, 0, 1, 2, 3}), apart, 1e-9);
+  EXPECT_GT(std::fabs(loss_of({3, 1, 4, 1, 5, 9, 2}, {}, {}) - apart), 1e-3);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "graph/text.h"
 #include "model/encoder.h"
 #include "model/gpt.h"
+#include "model/llama.h"
 #include "model/resnet.h"
 #include "model/tabular.h"
 #include "ops/registry.h"
@@ -22,6 +23,17 @@ const std::map<std::string, Model>& models() {
   static const std::map<std::string, Model> all = [] {
     std::map<std::string, Model> made;
     made.emplace("gpt", build_gpt({2, 48, 3, 101, 3, 37, 0.1}));
+    LlamaSizes llama{.layers = 2,
+                     .dim = 48,
+                     .heads = 6,
+                     .kv_heads = 2,
+                     .hidden = 100,
+                     .vocab = 101,
+                     .batch = 3,
+                     .seq = 37};
+    made.emplace("llama", build_llama(llama));
+    llama.tied = true;
+    made.emplace("llama_tied", build_llama(llama));
     made.emplace("encoder", build_encoder({2, 48, 3, 192, 61, 3, 4, 19, 0.1, true}));
     made.emplace("tabular", build_tabular({3, 301, 16, 5, {33, 17}, {40, 20}, 70}));
     made.emplace("resnet", build_resnet({18, 8, 32, 10, 4}));
@@ -103,7 +115,8 @@ TEST_P(Bits, TheTextFormRoundTrips) {
   EXPECT_EQ(to_text(parse_graph(lowered, all_ops())), lowered);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Bits, ::testing::Values("gpt", "encoder", "tabular", "resnet"),
+INSTANTIATE_TEST_SUITE_P(Models, Bits,
+                         ::testing::Values("gpt", "llama", "llama_tied", "encoder", "tabular", "resnet"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "backend/refusing_backend_testing.h"
 #include "model/encoder.h"
 #include "model/gpt.h"
+#include "model/llama.h"
 #include "model/resnet.h"
 #include "model/tabular.h"
 #include "ops/registry.h"
@@ -22,6 +23,15 @@ namespace {
 
 Model small(const std::string& family) {
   if (family == "gpt") return build_gpt({2, 24, 3, 50, 3, 17, 0.1});
+  if (family == "llama")
+    return build_llama({.layers = 2,
+                        .dim = 24,
+                        .heads = 6,
+                        .kv_heads = 2,
+                        .hidden = 40,
+                        .vocab = 50,
+                        .batch = 3,
+                        .seq = 17});
   if (family == "encoder") return build_encoder({2, 24, 3, 96, 40, 3, 4, 11, 0.1, true});
   if (family == "tabular") return build_tabular({3, 61, 8, 5, {17, 9}, {20, 10}, 30});
   return build_resnet({18, 4, 32, 10, 4});
@@ -107,7 +117,7 @@ TEST(LoweringOfOptimizers, MovesTheWeightsAlike) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Lowering, ::testing::Values("gpt", "encoder", "tabular", "resnet"),
+INSTANTIATE_TEST_SUITE_P(Models, Lowering, ::testing::Values("gpt", "llama", "encoder", "tabular", "resnet"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

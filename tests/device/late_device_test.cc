@@ -5,6 +5,7 @@
 #include "device/late_backend.h"
 #include "model/encoder.h"
 #include "model/gpt.h"
+#include "model/llama.h"
 #include "model/resnet.h"
 #include "model/tabular.h"
 #include "train/step/synthetic.h"
@@ -59,6 +60,18 @@ TEST(LateDevice, GptInBf16WithStochasticRounding) {
   options.passes.compute = DType::kBF16;
   options.passes.stochastic_rounding = true;
   expect_the_same_bits(build_gpt({2, 48, 3, 101, 2, 17, 0.1}), options);
+}
+
+TEST(LateDevice, Llama) {
+  expect_the_same_bits(build_llama({.layers = 2,
+                                    .dim = 48,
+                                    .heads = 6,
+                                    .kv_heads = 2,
+                                    .hidden = 100,
+                                    .vocab = 101,
+                                    .batch = 2,
+                                    .seq = 17,
+                                    .tied = true}));
 }
 
 TEST(LateDevice, Encoder) { expect_the_same_bits(build_encoder({2, 48, 3, 192, 61, 3, 2, 19, 0.1, true})); }

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "model/encoder.h"
 #include "model/gpt.h"
+#include "model/llama.h"
 #include "model/resnet.h"
 #include "model/tabular.h"
 #include "tensor_error.h"
@@ -96,6 +97,28 @@ void check(const std::string& name, const Model& model, double tolerance, double
 }
 
 TEST(Golden, Gpt) { check("gpt", build_gpt({2, 24, 3, 50, 3, 17, 0.0}), 2e-5, 2e-4); }
+
+TEST(Golden, Llama) {
+  const LlamaSizes sizes{
+      .layers = 2, .dim = 24, .heads = 6, .kv_heads = 2, .hidden = 40, .vocab = 50, .batch = 3, .seq = 17};
+  check("llama", build_llama(sizes), 2e-5, 2e-4);
+}
+
+// One key head for all, another base of the rotary positions, and the embedding's table as the head.
+TEST(Golden, LlamaTied) {
+  const LlamaSizes sizes{.layers = 2,
+                         .dim = 24,
+                         .heads = 3,
+                         .kv_heads = 1,
+                         .hidden = 40,
+                         .vocab = 50,
+                         .batch = 3,
+                         .seq = 17,
+                         .rope_theta = 500,
+                         .norm_epsilon = 1e-3,
+                         .tied = true};
+  check("llama_tied", build_llama(sizes), 2e-5, 2e-4);
+}
 
 TEST(Golden, Encoder) {
   check("encoder", build_encoder({2, 24, 3, 96, 40, 3, 4, 11, 0.0, false}), 2e-5, 2e-4);

@@ -3,12 +3,14 @@
 Each file holds, under our parameter names: param.* (before), input.*, loss (the mean), grad.* (of the summed loss) and
 after.* (parameters after three AdamW steps on the same batch, gradients divided by the count and clipped to norm 1),
 and running.* (statistics of batch norms after the same steps).
-Run: python tests/golden/make_golden.py   (needs torch, numpy)
+The llamas are those of Hugging Face transformers, called with these parameters; the others are written out here.
+Run: python tests/golden/make_golden.py [NAME...]   (needs torch, numpy, for the llamas transformers)
 """
 
 import json
 import pathlib
 import struct
+import sys
 
 import torch
 import torch.nn.functional as F
@@ -200,12 +202,47 @@ def resnet():
     return p, {"images": images, "labels": labels}, loss, B
 
 
+def llama_of_transformers(H, Hkv, theta, eps, tied):
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    L, C, hidden, V, B, T = 2, 24, 40, 50, 3, 17
+    config = LlamaConfig(
+        vocab_size=V, hidden_size=C, intermediate_size=hidden, num_hidden_layers=L, num_attention_heads=H,
+        num_key_value_heads=Hkv, max_position_embeddings=T, rope_parameters={"rope_type": "default", "rope_theta": theta},
+        rms_norm_eps=eps, tie_word_embeddings=tied, use_cache=False, attn_implementation="eager")  # fmt: skip
+    model = LlamaForCausalLM(config)
+    frequencies = theta ** (-torch.arange(0, C // H, 2) / (C // H))
+    assert torch.allclose(model.model.rotary_emb.inv_freq, frequencies), "another transformers reads rope_theta elsewhere"
+    p = {}
+    for name, tensor in model.named_parameters():
+        p[name] = 1 + normal(*tensor.shape) if tensor.dim() == 1 else normal(*tensor.shape)
+    tokens = torch.randint(V, (B, T), dtype=torch.int32)
+    targets = torch.randint(V, (B, T), dtype=torch.int32)
+    targets[0, :5] = -100
+
+    def loss(p):
+        logits = torch.func.functional_call(model, p, (tokens.long(),)).logits
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten().long(), reduction="sum")
+
+    return p, {"tokens": tokens, "targets": targets}, loss, int((targets >= 0).sum())
+
+
+def llama():
+    return llama_of_transformers(H=6, Hkv=2, theta=10000.0, eps=1e-5, tied=False)
+
+
+def llama_tied():
+    return llama_of_transformers(H=3, Hkv=1, theta=500.0, eps=1e-3, tied=True)
+
+
 def decayed(name, tensor):
     return tensor.dim() > 1
 
 
 def main():
-    for seed, build in enumerate((gpt, encoder, tabular, resnet)):
+    for seed, build in enumerate((gpt, encoder, tabular, resnet, llama, llama_tied)):
+        if sys.argv[1:] and build.__name__ not in sys.argv[1:]:
+            continue
         torch.manual_seed(seed)
         params, inputs, loss, count = build()
         params = {name: value.clone().requires_grad_() for name, value in params.items()}

@@ -119,7 +119,7 @@ TEST(JobFiles, EveryTemplatePasses) {
     EXPECT_EQ(again.code, 2);
     EXPECT_NE(again.error.find("is there already"), std::string::npos);
   }
-  EXPECT_NE(lockstep({"init", "--template", "llama"}).error.find("use encoder, fraud, gpt, resnet"),
+  EXPECT_NE(lockstep({"init", "--template", "bert"}).error.find("use encoder, fraud, gpt, llama, resnet"),
             std::string::npos);
 }
 

@@ -4,6 +4,7 @@
 #include "device/late_backend.h"
 #include "model/encoder.h"
 #include "model/gpt.h"
+#include "model/llama.h"
 #include "model/resnet.h"
 #include "model/tabular.h"
 #include "runtime/sharded_training_testing.h"
@@ -57,6 +58,27 @@ TEST(ShardedModels, GptOnADeviceThatRunsLate) {
   EXPECT_TRUE(train_on_mesh(training, shape, kSteps, kLr, make_late_backend) ==
               train_on_mesh(training, shape, kSteps, kLr));
 }
+
+// Heads with their key heads, and hidden units, are split over the tensor ranks: projections into them by
+// rows of their weights, those back by columns.
+TrainingCase split_llama() {
+  const LlamaSizes sizes{
+      .layers = 2, .dim = 24, .heads = 6, .kv_heads = 2, .hidden = 20, .vocab = 31, .batch = 4, .seq = 8};
+  TrainingCase result = case_of(build_llama(sizes));
+  for (int64_t layer = 0; layer < sizes.layers; ++layer) {
+    const std::string name = fmt::format("model.layers.{}.", layer);
+    for (const char* into :
+         {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj", "mlp.up_proj"})
+      result.tensor.emplace(name + into + ".weight", Placement::split(0));
+    for (const char* back : {"self_attn.o_proj", "mlp.down_proj"})
+      result.tensor.emplace(name + back + ".weight", Placement::split(1));
+  }
+  return result;
+}
+
+TEST(ShardedModels, LlamaOverTensorRanks) { expect_trains_alike(split_llama(), {.tensor = 2}); }
+TEST(ShardedModels, LlamaOverDataRanks) { expect_trains_alike(split_llama(), {.data = 4}); }
+TEST(ShardedModels, LlamaOverBoth) { expect_trains_alike(split_llama(), {.data = 2, .tensor = 2}); }
 
 TEST(ShardedModels, EncoderOverDataRanks) {
   const EncoderSizes sizes{

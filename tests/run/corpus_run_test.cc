@@ -113,6 +113,16 @@ TEST(RunOnCorpora, TokensTrainTheSameOnOneAndThreeWorkers) {
   EXPECT_LT(job.metrics("split-one").steps.back().loss, job.metrics("split-one").steps.front().loss);
 }
 
+// Its positions are rotary: those of separate documents come from the data.
+TEST(RunOnCorpora, TokensTrainALlamaTheSameOnOneAndThreeWorkers) {
+  const TrainCase job(kTokensJob);
+  write_corpus(job);
+  const Settings settings = {"data.train.files=" + job.folder().path("corpus"), "model.family=llama",
+                             "model.kv_heads=1", "data.pack=best_fit", "data.documents=separate"};
+  expect_same_bits(job, "packed", settings, 12);
+  EXPECT_LT(job.metrics("packed-one").steps.back().loss, job.metrics("packed-one").steps.front().loss);
+}
+
 TEST(RunOnCorpora, ImagesTrainTheSameOnOneAndThreeWorkers) {
   const TrainCase job(kImagesJob);
   write_images(job);

@@ -22,6 +22,22 @@ train:
 checkpoint: {every: 2, keep: 2}
 )";
 
+const char* const kLlamaJob = R"(
+name: llama
+model: {family: llama, layers: 2, dim: 16, heads: 4, kv_heads: 2, hidden: 24, vocab: 32, seq: 8}
+data: {train: {format: synthetic, samples: 100}, eval: {samples: 8}, seed: 3}
+train:
+  steps: 30
+  global_batch: 8
+  microbatch: 2
+  lr: {base: 1e-2, warmup: 5, decay: cosine}
+  precision: bf16
+  clip_norm: 1.0
+  eval: {every: 7}
+  seed: 5
+checkpoint: {every: 2, keep: 2}
+)";
+
 const char* const kTabularJob = R"(
 name: tabular
 model: {family: tabular, dim: 4, rows: 50, bottom: [8], top: [8]}

@@ -14,6 +14,7 @@ namespace lockstep {
 
 // Job files that train in well under a second: without `output`, which a run gets by name.
 extern const char* const kGptJob;      // with dropout
+extern const char* const kLlamaJob;    // grouped key heads, bf16
 extern const char* const kTabularJob;  // with gradients by rows, a moving average, records held out
 extern const char* const kEncoderJob;  // bf16, global batch 256 in microbatches of 32
 extern const char* const kResnetJob;   // with running statistics

@@ -33,6 +33,10 @@ void expect_same_bits(const char* text, const Settings& more, int most) {
 }
 
 TEST(RunWorkers, GiveTheBitsOfOne) { expect_same_bits(kGptJob, {}, 4); }
+TEST(RunWorkers, GiveTheBitsOfOneWithGroupedHeads) {
+  expect_same_bits(kLlamaJob, {}, 3);
+  expect_same_bits(kLlamaJob, {"model.tied=true", "train.precision=fp32"}, 2);
+}
 TEST(RunWorkers, GiveTheBitsOfOneWithTables) { expect_same_bits(kTabularJob, {}, 3); }
 TEST(RunWorkers, GiveTheBitsOfOneWithGeneratedRecordsToEvaluateOn) {
   expect_same_bits(kTabularJob, {"data.hold_out=0", "data.eval.samples=64"}, 2);

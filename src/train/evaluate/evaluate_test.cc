@@ -11,6 +11,7 @@
 #include "graph/interpreter.h"
 #include "model/encoder.h"
 #include "model/gpt.h"
+#include "model/llama.h"
 #include "model/resnet.h"
 #include "model/tabular.h"
 
@@ -47,6 +48,21 @@ Family make_family(const std::string& name) {
   if (name == "gpt") {
     options.format = Format::kPatternTokens;
     return {[](int64_t b) { return build_gpt({1, 24, 2, 31, b, 9, 0.1, false}); }, open_data(options).eval};
+  }
+  if (name == "llama") {
+    options.format = Format::kPatternTokens;
+    return {[](int64_t b) {
+              return build_llama({.layers = 1,
+                                  .dim = 24,
+                                  .heads = 4,
+                                  .kv_heads = 2,
+                                  .hidden = 40,
+                                  .vocab = 31,
+                                  .batch = b,
+                                  .seq = 9,
+                                  .training = false});
+            },
+            open_data(options).eval};
   }
   if (name == "encoder") {
     options.format = Format::kPatternText;
@@ -179,7 +195,8 @@ TEST_P(Evaluation, HasTheMetricsOfItsTask) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Evaluation, ::testing::Values("gpt", "encoder", "tabular", "resnet"),
+INSTANTIATE_TEST_SUITE_P(Families, Evaluation,
+                         ::testing::Values("gpt", "llama", "encoder", "tabular", "resnet"),
                          [](const auto& info) { return info.param; });
 
 TEST(Evaluator, RefusesDataThatDoesNotFit) {
