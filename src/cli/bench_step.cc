@@ -14,6 +14,7 @@
 #include "cli/model_options.h"
 #include "graph/op_def.h"
 #include "graph/text.h"
+#include "model/stored_params.h"
 #include "train/step/synthetic.h"
 #include "train/step/train_step.h"
 
@@ -29,7 +30,7 @@ struct BenchOptions {
   int64_t warmup = 2;
   std::string recompute = "none";
   std::vector<std::string> disabled;
-  bool bf16 = false;
+  bool bf16 = false, bf16_pure = false;
   bool json = false;
   bool profile = false;
   bool floor = false;
@@ -113,12 +114,13 @@ double median_of(std::vector<double> values) {
 void run(const BenchOptions& options) {
   const auto backend = make_cpu_backend(options.threads);
   const int64_t libraries = status_bytes("VmHWM");
-  const Model model = build_model(options.model);
+  const Model built = build_model(options.model);
+  const Model model = options.bf16_pure ? stored_in(DType::kBF16, built) : built;
   const int64_t resident_before = status_bytes("RssAnon");
   TrainOptions train_options;
   train_options.passes.recompute = parse_recompute(options.recompute);
   train_options.passes.disabled = options.disabled;
-  if (options.bf16) train_options.passes.compute = DType::kBF16;
+  if (options.bf16 || options.bf16_pure) train_options.passes.compute = DType::kBF16;
   const auto start = Clock::now();
   TrainStep train(model, *backend, train_options);
   const double ready_ms = milliseconds_since(start);
@@ -210,6 +212,7 @@ void add_bench_step_command(CLI::App& bench) {
   command->add_option("--recompute", options->recompute, "none, cheap or block");
   command->add_option("--disable-pass", options->disabled, "leave this pass out");
   command->add_flag("--bf16", options->bf16, "compute in bf16, parameters and gradients in f32");
+  command->add_flag("--bf16-pure", options->bf16_pure, "parameters and gradients in bf16 as well");
   command->add_flag("--json", options->json, "print one JSON object");
   command->add_flag("--profile", options->profile, "time every step of the plan");
   command->add_flag("--floor", options->floor,

@@ -162,6 +162,12 @@ void SumProgram::run_step(const Step& step, const Block& block, std::byte* into)
     if (four) loops.add2_i64(as<int64_t>(right), as<int64_t>(operand(2)), as<int64_t>(operand(3)), n);
     loops.add2_i64(as<int64_t>(into), as<int64_t>(operand(0)), as<int64_t>(operand(1)), n);
     if (four) loops.add2_i64(as<int64_t>(into), as<int64_t>(into), as<int64_t>(right), n);
+  } else if (block.type == SumType::kBF16) {
+    if (four)
+      loops.add4_bf16(as<uint16_t>(into), as<uint16_t>(operand(0)), as<uint16_t>(operand(1)),
+                      as<uint16_t>(operand(2)), as<uint16_t>(operand(3)), n);
+    else
+      loops.add2_bf16(as<uint16_t>(into), as<uint16_t>(operand(0)), as<uint16_t>(operand(1)), n);
   } else if (four) {
     loops.add4_f32(as<float>(into), as<float>(operand(0)), as<float>(operand(1)), as<float>(operand(2)),
                    as<float>(operand(3)), n);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/dtype.h"
 #include "comm/simd/sum_loops.h"
 #include "comm/tree_testing.h"
 
@@ -11,6 +12,22 @@ namespace {
 using testing::expected_root;
 using testing::partial_sums;
 using testing::same_bits;
+
+// Arithmetic in bf16: every result is rounded.
+struct Bf16 {
+  uint16_t bits = 0;
+
+  Bf16() = default;
+  explicit Bf16(int64_t value) : bits(to_bf16(static_cast<float>(value))) {}
+  float wide() const { return from_bf16(bits); }
+  friend Bf16 operator+(Bf16 a, Bf16 b) { return rounded(a.wide() + b.wide()); }
+  friend Bf16 operator*(Bf16 a, Bf16 b) { return rounded(a.wide() * b.wide()); }
+  static Bf16 rounded(float value) {
+    Bf16 result;
+    result.bits = to_bf16(value);
+    return result;
+  }
+};
 
 template <typename T>
 bool reduces_to_the_root(const LeafSplit& split, SumType type, int64_t count, bool streaming) {
@@ -33,6 +50,7 @@ TEST(SumProgram, SearchedSplitsGiveTheBitsOfOneRank) {
     for (int ranks = 1; ranks <= leaves; ++ranks) {
       const LeafSplit split = LeafSplit::search(leaves, ranks);
       EXPECT_TRUE(reduces_to_the_root<float>(split, SumType::kF32, 37, false)) << split.text();
+      EXPECT_TRUE(reduces_to_the_root<Bf16>(split, SumType::kBF16, 37, false)) << split.text();
     }
 }
 
@@ -54,6 +72,8 @@ TEST(SumProgram, EveryTypeAndSeveralBlocks) {
     for (const int64_t count : {1, 1023, 1024, 1025, 5000}) {
       for (const bool streaming : {false, true})
         EXPECT_TRUE(reduces_to_the_root<float>(split, SumType::kF32, count, streaming)) << split.text();
+      for (const bool streaming : {false, true})
+        EXPECT_TRUE(reduces_to_the_root<Bf16>(split, SumType::kBF16, count, streaming)) << split.text();
       EXPECT_TRUE(reduces_to_the_root<int64_t>(split, SumType::kI64, count, count > 1024)) << split.text();
     }
   }
@@ -69,6 +89,18 @@ TEST(SumProgram, LoneChildKeepsItsSign) {
   const std::vector<std::byte*> outputs = {reinterpret_cast<std::byte*>(&root)};
   SumProgram(split).run(SumType::kF32, sources, outputs, 1, false);
   EXPECT_EQ(std::bit_cast<uint32_t>(root), std::bit_cast<uint32_t>(minus_zero));
+}
+
+// As base/dtype.h rounds, which is what backends do.
+TEST(SumLoops, Bf16SumsAreRoundedToNearestWithOneNan) {
+  std::vector<uint16_t> a, b, into(1 << 16);
+  for (uint32_t bits = 0; bits < (1 << 16); ++bits) {
+    a.push_back(static_cast<uint16_t>(bits));
+    b.push_back(static_cast<uint16_t>(bits * 40503u + 77));
+  }
+  comm::sum_loops().add2_bf16(into.data(), a.data(), b.data(), static_cast<int64_t>(into.size()));
+  for (size_t i = 0; i < into.size(); ++i)
+    ASSERT_EQ(into[i], to_bf16(from_bf16(a[i]) + from_bf16(b[i]))) << a[i] << " + " << b[i];
 }
 
 TEST(SumLoops, StreamsAnyBytesFromAndToAnyAddress) {

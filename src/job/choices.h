@@ -43,8 +43,12 @@ LOCKSTEP_CHOICE_NAMES(DataCache, "none", "rows")
 enum class OptimizerName : uint8_t { kSgd, kAdam, kAdamW, kLamb, kLion, kAdafactor };
 LOCKSTEP_CHOICE_NAMES(OptimizerName, "sgd", "adam", "adamw", "lamb", "lion", "adafactor")
 
-enum class Precision : uint8_t { kFp32, kBf16 };
-LOCKSTEP_CHOICE_NAMES(Precision, "fp32", "bf16")
+enum class Precision : uint8_t { kFp32, kBf16, kBf16Pure };
+LOCKSTEP_CHOICE_NAMES(Precision, "fp32", "bf16", "bf16_pure")
+
+// What the optimizer keeps beside parameters that are bf16 themselves.
+enum class MomentType : uint8_t { kFp32, kBf16 };
+LOCKSTEP_CHOICE_NAMES(MomentType, "fp32", "bf16")
 
 enum class Metric : uint8_t { kLoss, kPerplexity, kAccuracy, kAuc, kF1 };
 LOCKSTEP_CHOICE_NAMES(Metric, "loss", "perplexity", "accuracy", "auc", "f1")

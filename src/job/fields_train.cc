@@ -89,8 +89,13 @@ std::vector<Field> guard_fields() {
 
 std::vector<Field> precision_fields() {
   return {
-      LOCKSTEP_FIELD(train.precision, "of the model's arithmetic; master weights and sums are always fp32")
+      LOCKSTEP_FIELD(
+          train.precision,
+          "of the model's arithmetic; with bf16, weights and sums stay fp32; with bf16_pure they are "
+          "bf16 too, and updates are rounded by counted random bits")
           .defaults_to("fp32"),
+      LOCKSTEP_FIELD(train.moments, "what the optimizer keeps for each weight")
+          .when("train.precision", {{"bf16_pure", "fp32"}}),
       LOCKSTEP_FIELD(train.stochastic_rounding,
                      "round weights to bf16 by counted random bits instead of to nearest")
           .defaults_to("false"),

@@ -80,6 +80,12 @@ class Filler {
       if (other.selector() == field.selector())
         for (const auto& [value, fallback] : other.cases())
           if (value == selected) others.push_back(other.path().substr(other.path().rfind('.') + 1));
+    if (others.empty()) {
+      std::vector<std::string_view> values;
+      for (const auto& [value, fallback] : field.cases()) values.push_back(value);
+      throw UserError("{}: {} does not go with {} {}; remove it, or write {}", given.origin.place(), key,
+                      field.selector(), selected, fmt::join(values, " or "));
+    }
     throw UserError("{}: {} does not go with {} {}; remove it (what goes with it: {})", given.origin.place(),
                     key, field.selector(), selected, fmt::join(others, ", "));
   }

@@ -173,9 +173,25 @@ void check_guard(const JobSpec& spec) {
   if (spec.train.optimizer.nesterov && spec.train.optimizer.momentum == 0)
     throw UserError("{}: train.optimizer.nesterov needs momentum; write momentum: 0.9",
                     spec.where("train.optimizer.nesterov"));
+}
+
+void check_precision(const JobSpec& spec) {
   if (spec.train.stochastic_rounding && spec.train.precision == Precision::kFp32)
     throw UserError("{}: train.stochastic_rounding needs bf16; write precision: bf16, or remove it",
                     spec.where("train.stochastic_rounding"));
+  if (spec.train.precision != Precision::kBf16Pure) return;
+  if (spec.train.stochastic_rounding)
+    throw UserError(
+        "{}: train.stochastic_rounding rounds fp32 weights where they are read, and with precision bf16_pure "
+        "there are none; remove it (updates are rounded at random anyway), or write precision: bf16",
+        spec.where("train.stochastic_rounding"));
+  const OptimizerName name = spec.train.optimizer.name;
+  if (name == OptimizerName::kLamb || name == OptimizerName::kAdafactor)
+    throw UserError(
+        "{}: train.optimizer.name {} cannot update weights that are kept in bf16 alone; use adamw, adam, "
+        "lion "
+        "or sgd, or write precision: bf16",
+        spec.where("train.optimizer.name"), name_of(name));
 }
 
 }  // namespace
@@ -205,6 +221,7 @@ ResolvedJob resolve(const JobSpec& spec, const JobFacts& facts) {
   check_model(spec);
   check_data(spec);
   check_guard(spec);
+  check_precision(spec);
   ResolvedJob job;
   resolve_batch(spec, facts, job);
   resolve_steps(spec, facts, job);

@@ -162,6 +162,7 @@ struct TrainSpec {
   OptimizerSpec optimizer;
   LrSpec lr;
   Precision precision = Precision::kFp32;
+  MomentType moments = MomentType::kFp32;
   bool stochastic_rounding = false;
   double clip_norm = 0;  // 0: no clipping
   double ema = 0;        // 0: none

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/optimizer.h"
+#include "ops/rounded_update.h"
 
 namespace lockstep {
 namespace {
@@ -25,9 +26,11 @@ void reference(const ReferenceContext& c) {
     c.out(1)[i] = m;
     c.out(2)[i] = v;
   }
+  round_results(c);
 }
 
 std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  if (rounding_operand(graph, inputs) >= 0) return decompose_rounded(graph, node, inputs);
   Builder b(graph);
   const auto [p, g, lr, t, decay] = DecomposedStep(b, node, inputs);
   const Value m = moved(b, node.attributes.number("beta1"), inputs[2], g);
@@ -44,8 +47,10 @@ OpDef adamw_op() {
                     {"beta2", 0.999, "decay of the second moment"},
                     {"epsilon", 1e-8, "added to the denominator"},
                     {"weight_decay", 0.01, "times lr, taken off the parameter"},
-                    no_decay_attribute()};
-  def.min_inputs = def.max_inputs = 7;
+                    no_decay_attribute(),
+                    draws_attribute()};
+  def.min_inputs = 7;
+  def.max_inputs = 8;
   def.infer = [](const InferContext& c) { return infer_optimizer(c, 2); };
   def.reference = reference;
   def.decompose = decompose;

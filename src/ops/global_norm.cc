@@ -12,7 +12,8 @@ OpDef global_norm_op() {
   def.traits = {.reduction = true};
   def.infer = [](const InferContext& c) {
     for (int operand = 0; operand < c.count(); ++operand)
-      if (c.type(operand).dtype != DType::kF32) c.fail("operand {} must be f32; cast it", operand);
+      if (c.type(operand).dtype != DType::kF32 && c.type(operand).dtype != DType::kBF16)
+        c.fail("operand {} must be f32 or bf16; cast it", operand);
     return std::vector<Type>{{DType::kF32, {}}};
   };
   def.reference = [](const ReferenceContext& c) {
@@ -25,7 +26,7 @@ OpDef global_norm_op() {
     Builder b(graph);
     Value squares;
     for (const Value input : inputs) {
-      const Value flat = b.reshape(input, {b.shape(input).numel()});
+      const Value flat = b.cast(b.reshape(input, {b.shape(input).numel()}), DType::kF32);
       const Value sum = b.sum(b.mul(flat, flat), {0});
       squares = squares.valid() ? b.add(squares, sum) : sum;
     }

@@ -1,6 +1,7 @@
 // lion(p, g, m, scale, lr, step): the sign of an interpolated momentum, with decoupled weight decay (arXiv
 // 2302.06675).
 #include "ops/optimizer.h"
+#include "ops/rounded_update.h"
 
 namespace lockstep {
 namespace {
@@ -17,9 +18,11 @@ void reference(const ReferenceContext& c) {
     c.out(0)[i] = c.in(0)[i] * (decay ? 1.0 - lr * c.attributes.number("weight_decay") : 1.0) - lr * sign;
     c.out(1)[i] = beta2 * c.in(2)[i] + (1.0 - beta2) * g;
   }
+  round_results(c);
 }
 
 std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  if (rounding_operand(graph, inputs) >= 0) return decompose_rounded(graph, node, inputs);
   Builder b(graph);
   const DecomposedStep step(b, node, inputs);
   const Value direction = moved(b, node.attributes.number("beta1"), inputs[2], step.gradient);
@@ -35,8 +38,10 @@ OpDef lion_op() {
   def.attributes = {{"beta1", 0.9, "weight of the momentum in the direction"},
                     {"beta2", 0.99, "decay of the momentum"},
                     {"weight_decay", 0.0, "times lr, taken off the parameter"},
-                    no_decay_attribute()};
-  def.min_inputs = def.max_inputs = 6;
+                    no_decay_attribute(),
+                    draws_attribute()};
+  def.min_inputs = 6;
+  def.max_inputs = 7;
   def.infer = [](const InferContext& c) { return infer_optimizer(c, 1); };
   def.reference = reference;
   def.decompose = decompose;

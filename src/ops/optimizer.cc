@@ -1,14 +1,22 @@
 #include "ops/optimizer.h"
 
+#include "ops/rounded_update.h"
+
 namespace lockstep {
 
 std::vector<Type> infer_optimizer(const InferContext& context, int states) {
+  if (rounding_operand(context) >= 0) return infer_rounded_update(context, states);
+  if (context.count() != 2 + states + 3)
+    context.fail("operand {} must be rounding i64[2]: seed and position", 2 + states);
   for (int operand = 0; operand < 2 + states; ++operand) {
     context.require_same_type(operand, 0);
     require_flat(context, operand);
   }
   require_step_scalars(context);
   require_ranges(context, "no_decay");
+  const Attribute* draws = context.attributes().find("draws");
+  if (draws != nullptr && !std::get<std::vector<int64_t>>(*draws).empty())
+    context.fail("draws are given but no rounding i64[2] before scale; drop one of them");
   return std::vector<Type>(static_cast<size_t>(1 + states), context.type(0));
 }
 
@@ -113,6 +121,7 @@ std::vector<ShardingSignature> shard_optimizer(const Graph& graph, const Node& n
   for (size_t i = node.inputs.size() - 3; i < node.inputs.size(); ++i)
     split.inputs[i] = Placement::replicate();
   std::vector<ShardingSignature> signatures = shard_whole_tensors(graph, node);
+  if (rounding_operand(graph, node.inputs) >= 0) return signatures;  // draws count from the beginning too
   // Ranges count from the beginning of the whole buffer.
   const Attribute* ranges = node.attributes.find("no_decay");
   if (ranges == nullptr || std::get<std::vector<int64_t>>(*ranges).empty()) signatures.push_back(split);

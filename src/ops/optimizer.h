@@ -2,7 +2,7 @@
 //
 // Operands are p, g, the optimizer's own buffers, then scale f32[] (multiplies the gradient: clip factor over
 // count), lr f32[] and step i64[] (counted from 1). Results are p and the optimizer's buffers, updated in
-// place.
+// place. Updates element by element also take bf16 buffers (ops/rounded_update.h).
 #pragma once
 #include "ops/builder.h"
 

@@ -1,17 +1,20 @@
 // sgd(p, g, [buf,] scale, lr, step): gradient descent with weight decay in the gradient (L2) and, where buf
 // is given, momentum, in PyTorch's formulation without dampening.
+#include <algorithm>
+
 #include "ops/optimizer.h"
+#include "ops/rounded_update.h"
 
 namespace lockstep {
 namespace {
 
 std::vector<Type> infer(const InferContext& c) {
-  const int states = c.count() - 5;
+  const int states = c.count() - (rounding_operand(c) >= 0 ? 6 : 5);
   const bool momentum = c.attributes().number("momentum") != 0.0;
   if (momentum && states == 0) c.fail("momentum needs a buffer: sgd(p, g, buf, scale, lr, step)");
   if (!momentum && states == 1) c.fail("a momentum buffer is given but momentum is 0; drop one of them");
   if (!momentum && c.attributes().flag("nesterov")) c.fail("nesterov needs momentum > 0");
-  return infer_optimizer(c, states);
+  return infer_optimizer(c, std::min(states, 1));
 }
 
 void reference(const ReferenceContext& c) {
@@ -27,9 +30,11 @@ void reference(const ReferenceContext& c) {
     }
     c.out(0)[i] = c.in(0)[i] - lr * direction;
   }
+  round_results(c);
 }
 
 std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
+  if (rounding_operand(graph, inputs) >= 0) return decompose_rounded(graph, node, inputs);
   Builder b(graph);
   const DecomposedStep step(b, node, inputs);
   const Value g = b.add(step.gradient, b.mul(step.p, step.decay));
@@ -47,9 +52,10 @@ OpDef sgd_op() {
   def.attributes = {{"momentum", 0.0, "decay of the momentum buffer; 0: none is kept"},
                     {"nesterov", false, "look ahead along the momentum"},
                     {"weight_decay", 0.0, "times the parameter, added to the gradient"},
-                    no_decay_attribute()};
+                    no_decay_attribute(),
+                    draws_attribute()};
   def.min_inputs = 5;
-  def.max_inputs = 6;
+  def.max_inputs = 7;
   def.infer = infer;
   def.reference = reference;
   def.decompose = decompose;

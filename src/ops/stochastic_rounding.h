@@ -7,6 +7,7 @@
 // Philox(seed, rounding_stream(key, position)).bits(i).
 #pragma once
 #include <bit>
+#include <string_view>
 
 #include "ops/random_stream.h"
 
@@ -17,6 +18,14 @@ inline constexpr PhiloxKey kRoundingDomain{0x726f756e, 0x64696e67};
 
 inline uint64_t rounding_stream(int64_t key, int64_t position) {
   return random_stream(kRoundingDomain, key, position);
+}
+
+// The key of a parameter's draws: FNV-1a of its name, so that adding or reordering parameters, or cutting the
+// model into stages, moves nobody's draws.
+inline int64_t rounding_key(std::string_view name) {
+  uint64_t hash = 14695981039346656037ull;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  return static_cast<int64_t>(hash >> 18);  // 46 bits
 }
 
 // A number that bf16 holds.

@@ -6,6 +6,7 @@
 #include "graph/op_def.h"
 #include "graph/rewriter.h"
 #include "ops/builder.h"
+#include "ops/stochastic_rounding.h"
 
 namespace lockstep {
 namespace {
@@ -20,14 +21,6 @@ constexpr std::array<std::string_view, 2> kF32Ops = {"bce_with_logits", "mse"};
 
 // Ops that only move elements about: a parameter behind them is rounded before.
 constexpr std::array<std::string_view, 3> kMovingOps = {"reshape", "transpose", "broadcast"};
-
-// FNV-1a of the name, so that adding or reordering parameters, or cutting the model into stages, moves
-// nobody's draws.
-int64_t rounding_key(std::string_view name) {
-  uint64_t hash = 14695981039346656037ull;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  return static_cast<int64_t>(hash >> 18);  // integer attributes have 46 bits
-}
 
 template <size_t N>
 bool listed(const std::array<std::string_view, N>& names, std::string_view name) {
@@ -53,6 +46,9 @@ class Lowering {
 
   void lower(const Node& node) {
     std::vector<Value> inputs = rewriter_.mapped(node.inputs);
+    // Rows of a table are widened after they are read, if at all.
+    if (node.op->name == "embedding")
+      if (const Value stored = widened_from(inputs[0]); stored.valid()) inputs[0] = stored;
     if (listed(kComputeOps, node.op->name)) {
       for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = to_bf16(node.inputs[i], inputs[i]);
     } else if (listed(kF32Ops, node.op->name)) {

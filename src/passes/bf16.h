@@ -5,10 +5,10 @@
 // becomes
 //     x16 = cast(x) {dtype=bf16}  w16 = cast(w) {dtype=bf16}  y = matmul(x16, w16)
 //     c = broadcast(b) {shape=[8,2]}  c16 = cast(c) {dtype=bf16}  z = add(y, c16)  ...
-// Products, convolutions and attention take bf16 operands (and sum in f32 inside); pointwise ops follow their
-// operands; norms read and write bf16 with f32 statistics; a loss gets its predictions in f32 where its op
-// cannot take bf16. Gradients reach the parameters through the casts, so that grad.* are f32 sums. Runs
-// before autodiff.
+// Products, convolutions and attention take bf16 operands (and sum in f32 inside); parameters that are stored
+// in bf16, and tables whose rows are looked up, are taken as they are; pointwise ops follow their operands;
+// norms read and write bf16 with f32 statistics; a loss gets its predictions in f32 where its op cannot take
+// bf16. Gradients reach the parameters through the casts, so that grad.* are f32 sums. Runs before autodiff.
 //
 // With stochastic rounding, parameters are not cast to the nearest bf16 but
 //     w16 = round_stochastic(w, rounding) {key=...}

@@ -47,6 +47,18 @@ TEST(Bf16, StoredBf16IsTakenAsItIs) {
   EXPECT_EQ(graph.name(product.inputs[1]), "w");
 }
 
+// Widening a whole table to read some of its rows would cost more than the rows.
+TEST(Bf16, RowsOfAStoredTableAreReadAsTheyAre) {
+  const Graph graph = differentiate(
+      compute_in_bf16(parse_graph("graph f(ids: i32[8], t: bf16[9,4] @param) {\n  w = cast(t) {dtype=f32}\n"
+                                  "  x = embedding(w, ids)\n  loss = sum(x)\n  return loss\n}\n",
+                                  all_ops())));
+  const Node& rows = graph.nodes()[static_cast<size_t>(graph.producer(graph.find("x")))];
+  EXPECT_EQ(graph.name(rows.inputs[0]), "t");
+  EXPECT_EQ(to_string(graph.type(graph.find("x"))), "bf16[8,4]");
+  EXPECT_EQ(to_string(graph.type(graph.find("grad.t"))), "bf16[9,4]");
+}
+
 TEST(Bf16, StochasticRoundingTakesTheParametersBeforeTheyAreMoved) {
   const Graph graph =
       compute_in_bf16(parse_graph("graph f(x: f32[8,4], w: f32[2,4] @param, b: f32[2] @param) {\n"

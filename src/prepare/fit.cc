@@ -51,6 +51,12 @@ std::vector<Change> numeric_changes(const JobSpec& spec, int64_t leaves) {
   if (spec.train.precision == Precision::kFp32)
     changes.push_back({"train.precision=bf16", "rounds activations to bf16",
                        [](JobSpec& job) { job.train.precision = Precision::kBf16; }});
+  if (spec.train.precision != Precision::kBf16Pure)
+    changes.push_back({"train.precision=bf16_pure", "keeps weights and gradients in bf16 alone",
+                       [](JobSpec& job) { job.train.precision = Precision::kBf16Pure; }});
+  else if (spec.train.moments == MomentType::kFp32)
+    changes.push_back({"train.moments=bf16", "rounds what the optimizer keeps to bf16",
+                       [](JobSpec& job) { job.train.moments = MomentType::kBf16; }});
   if (spec.train.ema > 0)
     changes.push_back(
         {"train.ema=0", "evaluates the weights themselves", [](JobSpec& job) { job.train.ema = 0; }});
@@ -91,7 +97,11 @@ class Search {
       lines_ += fmt::format("  --set {:<44}{:>12}   {}{}\n", change.set, size_text(bytes), change.price,
                             bytes > limit_ ? "; not enough alone" : "");
       fits_ = fits_ || bytes <= limit_;
-      change.apply(all_);
+      // One that does not go with those before it is not among all of them together.
+      JobSpec together = all_;
+      change.apply(together);
+      resolve(together);
+      all_ = together;
     } catch (const UserError&) {
     }
   }

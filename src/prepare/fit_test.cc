@@ -49,9 +49,10 @@ TEST(Fit, OneByteLessThanThePlanIsRefused) {
 TEST(Fit, ARefusalListsWhatTakesLess) {
   const std::string text = refusal({"strategy.memory=31MiB"});
   EXPECT_TRUE(text.starts_with("--set: a worker would take ")) << text;
-  for (const char* part : {"strategy.memory gives it 31.0 MiB", "planned peak", "--set train.recompute=block",
-                           "--set train.microbatch=", "--set train.precision=bf16", "--set train.ema=0",
-                           "--set train.optimizer.name=adafactor"})
+  for (const char* part :
+       {"strategy.memory gives it 31.0 MiB", "planned peak", "--set train.recompute=block",
+        "--set train.microbatch=", "--set train.precision=bf16 ", "--set train.precision=bf16_pure",
+        "--set train.ema=0", "--set train.optimizer.name=adafactor"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
@@ -61,6 +62,12 @@ TEST(Fit, WhatIsOfferedFits) {
   const size_t at = text.find(key);
   ASSERT_NE(at, std::string::npos) << text;
   check({"strategy.memory=31MiB", text.substr(at, text.find(' ', at) - at)});
+}
+
+TEST(Fit, Bf16AloneCanGoFurther) {
+  const std::string text = refusal({"strategy.memory=30MiB", "train.precision=bf16_pure"});
+  EXPECT_EQ(text.find("--set train.precision"), std::string::npos) << text;
+  EXPECT_NE(text.find("--set train.moments=bf16"), std::string::npos) << text;
 }
 
 TEST(Fit, SmallerMicrobatchesKeepTheirLeaves) {

@@ -16,7 +16,7 @@ namespace {
 // values at once (steps, learning rate, leaves) are added resolved.
 constexpr auto kPaths = std::to_array<std::string_view>(
     {"model.", "data.seed", "data.shuffle", "data.train.weights", "data.train.weight_changes",
-     "train.global_batch", "train.microbatch", "train.optimizer.", "train.precision",
+     "train.global_batch", "train.microbatch", "train.optimizer.", "train.precision", "train.moments",
      "train.stochastic_rounding", "train.clip_norm", "train.ema", "train.guard.", "train.seed",
      "strategy.tensor", "strategy.reduce.order"});
 

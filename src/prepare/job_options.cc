@@ -16,6 +16,7 @@ OptimizerSettings optimizer_of(const JobSpec& spec) {
   settings.momentum = from.momentum;
   settings.nesterov = from.nesterov;
   settings.clip_norm = spec.train.clip_norm;
+  if (spec.train.moments == MomentType::kBf16) settings.moments = DType::kBF16;
   return settings;
 }
 
@@ -24,7 +25,7 @@ OptimizerSettings optimizer_of(const JobSpec& spec) {
 PassOptions job_passes(const JobSpec& spec) {
   PassOptions passes;
   passes.recompute = spec.train.recompute;
-  if (spec.train.precision == Precision::kBf16) passes.compute = DType::kBF16;
+  if (spec.train.precision != Precision::kFp32) passes.compute = DType::kBF16;
   passes.stochastic_rounding = spec.train.stochastic_rounding;
   return passes;
 }
@@ -60,7 +61,7 @@ TroubleFacts job_facts(const JobParts& parts) {
   facts.microbatches = parts.resolved.microbatches;
   facts.peak_lr = parts.schedule.peak();
   facts.schedule = parts.schedule.settings();
-  facts.bf16 = train.precision == Precision::kBf16;
+  facts.bf16 = train.precision != Precision::kFp32;
   facts.optimizer = name_of(train.optimizer.name);
   facts.beta2 = train.optimizer.betas[1];
   facts.clip_norm = train.clip_norm;

@@ -24,10 +24,32 @@ void FlatLayout::add_statistic(std::string name, const Shape& shape) {
   statistics_numel_ += padded(shape);
 }
 
+int64_t FlatLayout::sums_offset(int64_t element) const {
+  const int64_t gradients = std::min(element, numel_);
+  return gradients * size_of(dtype_) + (element - gradients) * size_of(DType::kF32);
+}
+
 const FlatEntry& FlatLayout::find(std::string_view name) const {
   for (const FlatEntry& entry : entries_)
     if (entry.name == name) return entry;
   throw InternalError("no parameter {} in the flat layout", name);
+}
+
+DType trained_dtype(const Graph& graph) {
+  Value first;
+  for (const GraphInput& input : graph.inputs()) {
+    if (input.role != Role::kParam) continue;
+    const DType dtype = graph.type(input.value).dtype;
+    if (dtype != DType::kF32 && dtype != DType::kBF16)
+      throw UserError("parameter {} is stored in {}; trained parameters are f32 or bf16",
+                      graph.name(input.value), name_of(dtype));
+    if (!first.valid()) first = input.value;
+    if (dtype != graph.type(first).dtype)
+      throw UserError("parameter {} is stored in {} and {} in {}; trained ones must have one type",
+                      graph.name(first), name_of(graph.type(first).dtype), graph.name(input.value),
+                      name_of(dtype));
+  }
+  return first.valid() ? graph.type(first).dtype : DType::kF32;
 }
 
 FlatLayout backward_order_layout(const Graph& differentiated) {
@@ -48,7 +70,7 @@ FlatLayout backward_order_layout(const Graph& differentiated) {
   }
   std::stable_sort(written.begin(), written.end(),
                    [](const Written& a, const Written& b) { return a.by < b.by; });
-  FlatLayout layout;
+  FlatLayout layout(trained_dtype(differentiated));
   for (Written& entry : written) layout.add(std::move(entry.name), entry.shape);
   for (const GraphInput& input : differentiated.inputs())
     if (input.role == Role::kStatistic)

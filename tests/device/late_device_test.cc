@@ -7,6 +7,7 @@
 #include "model/gpt.h"
 #include "model/llama.h"
 #include "model/resnet.h"
+#include "model/stored_params.h"
 #include "model/tabular.h"
 #include "train/step/synthetic.h"
 #include "train/step/train_step.h"
@@ -60,6 +61,14 @@ TEST(LateDevice, GptInBf16WithStochasticRounding) {
   options.passes.compute = DType::kBF16;
   options.passes.stochastic_rounding = true;
   expect_the_same_bits(build_gpt({2, 48, 3, 101, 2, 17, 0.1}), options);
+}
+
+TEST(LateDevice, PureBf16WithRunningStatistics) {
+  TrainOptions options;
+  options.passes.compute = DType::kBF16;
+  options.optimizer.moments = DType::kBF16;
+  expect_the_same_bits(stored_in(DType::kBF16, build_gpt({2, 48, 3, 101, 2, 17, 0.1})), options);
+  expect_the_same_bits(stored_in(DType::kBF16, build_resnet({18, 4, 32, 5, 2})), options);
 }
 
 TEST(LateDevice, Llama) {

@@ -81,6 +81,7 @@ const std::vector<Change> kChanges = {
     {{"train.clip_norm=2"}, {"train.clip_norm"}},
     {{"train.ema=0.5"}, {"train.ema"}},
     {{"train.precision=bf16"}, {"train.precision"}},
+    {{"train.precision=bf16_pure"}, {"train.precision", "train.moments"}},
     {{"train.guard.spike_factor=5"}, {"train.guard.spike_factor"}},
     {{"train.guard.non_finite=rewind"}, {"train.guard.non_finite", "checkpoint.every"}},
     {{"model.dropout=0.2"}, {"model.dropout"}},

@@ -104,6 +104,10 @@ TEST(KilledRun, StochasticRoundingReachesTheSameBits) {
       .survive(4);
 }
 
+TEST(KilledRun, PureBf16ReachesTheSameBits) {
+  KilledRun(kLlamaJob, 8, {"train.precision=bf16_pure", "train.moments=bf16"}).survive(4);
+}
+
 // Decisions of the guard are part of the step: skipped and rewound steps come out the same.
 TEST(KilledRun, SkippedStepsAreSkippedAgain) {
   KilledRun(kGptJob, 6,

@@ -11,22 +11,25 @@ namespace lockstep::cpu {
 // cache order.
 inline constexpr int64_t kFlatTask = 32768;
 
-// Calls body(begin, end, decays) over [0, count); `no_decay` is the attribute of the optimizer ops.
+// Calls body(begin, end, decays) over [begin, end); `no_decay` is the attribute of the optimizer ops.
+template <typename Body>
+void for_decay_ranges(int64_t begin, int64_t end, const std::vector<int64_t>& no_decay, const Body& body) {
+  while (begin < end) {
+    // Edges before or at `begin` come in pairs while decay is on, odd while it is off.
+    const auto next = std::upper_bound(no_decay.begin(), no_decay.end(), begin);
+    const bool decays = (next - no_decay.begin()) % 2 == 0;
+    const int64_t stop = next == no_decay.end() ? end : std::min(end, *next);
+    body(begin, stop, decays);
+    begin = stop;
+  }
+}
+
+// The same over [0, count), in tasks.
 template <typename Body>
 void for_flat_ranges(const CpuContext& context, int64_t count, const std::vector<int64_t>& no_decay,
                      const Body& body) {
-  context.pool.run(ceil_div(count, kFlatTask), [&](int64_t task) {
-    int64_t begin = task * kFlatTask;
-    const int64_t end = std::min(count, begin + kFlatTask);
-    while (begin < end) {
-      // Edges before or at `begin` come in pairs while decay is on, odd while it is off.
-      const auto next = std::upper_bound(no_decay.begin(), no_decay.end(), begin);
-      const bool decays = (next - no_decay.begin()) % 2 == 0;
-      const int64_t stop = next == no_decay.end() ? end : std::min(end, *next);
-      body(begin, stop, decays);
-      begin = stop;
-    }
-  });
+  for_rows(context, count, kFlatTask,
+           [&](int64_t begin, int64_t end) { for_decay_ranges(begin, end, no_decay, body); });
 }
 
 }  // namespace lockstep::cpu

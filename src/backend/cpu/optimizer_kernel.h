@@ -48,6 +48,11 @@ class OptimizerKernel : public Kernel {
   void for_elements(const Body& body) const {
     for_flat_ranges(context_, count(), no_decay_, body);
   }
+  // Calls it over [begin, end), here and now.
+  template <typename Body>
+  void for_decay(int64_t begin, int64_t end, const Body& body) const {
+    for_decay_ranges(begin, end, no_decay_, body);
+  }
   // Whether weight decay applies at an element.
   bool decays(int64_t element) const {
     const auto next = std::upper_bound(no_decay_.begin(), no_decay_.end(), element);

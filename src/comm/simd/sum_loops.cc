@@ -11,6 +11,26 @@ void add2(float* into, const float* a, const float* b, int64_t n) {
   for (int64_t i = 0; i < n; ++i) into[i] = a[i] + b[i];
 }
 
+float wide(uint16_t bits) { return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16); }
+
+uint16_t narrow(float x) {
+  const auto bits = __builtin_bit_cast(uint32_t, x);
+  const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+  return static_cast<uint16_t>(x != x ? 0x7fc0u : rounded);
+}
+
+void add2_16(uint16_t* into, const uint16_t* a, const uint16_t* b, int64_t n) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) into[i] = narrow(wide(a[i]) + wide(b[i]));
+}
+
+void add4_16(uint16_t* into, const uint16_t* a, const uint16_t* b, const uint16_t* c, const uint16_t* d,
+             int64_t n) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i)
+    into[i] = narrow(wide(narrow(wide(a[i]) + wide(b[i]))) + wide(narrow(wide(c[i]) + wide(d[i]))));
+}
+
 // Counts wrap around rather than being undefined when they overflow.
 void add2_counts(int64_t* into, const int64_t* a, const int64_t* b, int64_t n) {
 #pragma GCC ivdep
@@ -102,7 +122,7 @@ void stream(void* into, const void* from, int64_t bytes) {
 
 }  // namespace
 
-extern const SumLoops sum_loops = {add2, add4,  add2_counts, sum_to_all<false>, sum_to_all<true>,
-                                   copy, stream};
+extern const SumLoops sum_loops = {
+    add2, add4, add2_16, add4_16, add2_counts, sum_to_all<false>, sum_to_all<true>, copy, stream};
 
 }  // namespace lockstep::comm::LOCKSTEP_ISA

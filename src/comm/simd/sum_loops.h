@@ -9,6 +9,11 @@ struct SumLoops {
   void (*add2_f32)(float* into, const float* a, const float* b, int64_t n);  // a + b
   void (*add4_f32)(float* into, const float* a, const float* b, const float* c, const float* d,
                    int64_t n);  // (a + b) + (c + d)
+  // The same in bf16: each sum of two is rounded to nearest even, and a NaN is the canonical one, as a
+  // backend's add does.
+  void (*add2_bf16)(uint16_t* into, const uint16_t* a, const uint16_t* b, int64_t n);
+  void (*add4_bf16)(uint16_t* into, const uint16_t* a, const uint16_t* b, const uint16_t* c,
+                    const uint16_t* d, int64_t n);
   void (*add2_i64)(int64_t* into, const int64_t* a, const int64_t* b, int64_t n);
   // a + b, or (a + b) + (c + d) with four operands, to every output. n is a multiple of 16; each line is read
   // from all operands before it is written to any output.

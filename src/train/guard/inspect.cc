@@ -39,16 +39,18 @@ class Inspector {
   }
 
   bool parameter_was_bad() {
-    std::vector<float> host;
+    std::vector<std::byte> host;
     for (const StateTensor& param : train_.params()) {
-      host.resize(static_cast<size_t>(param.shape.numel()));
+      host.resize(static_cast<size_t>(param.bytes()));
       backend_.download(host.data(), param.data, param.bytes());
-      const auto bad = std::find_if(host.begin(), host.end(), [](float x) { return !std::isfinite(x); });
-      if (bad == host.end()) continue;
-      found_.parameter = param.name;
-      found_.parameter_was_bad = true;
-      found_.first = NonFiniteValue{param.name, "input", bad - host.begin(), *bad, false, 0, ""};
-      return true;
+      for (int64_t i = 0; i < param.shape.numel(); ++i) {
+        const double value = read_element(param.dtype, host.data(), i);
+        if (std::isfinite(value)) continue;
+        found_.parameter = param.name;
+        found_.parameter_was_bad = true;
+        found_.first = NonFiniteValue{param.name, "input", i, value, false, 0, ""};
+        return true;
+      }
     }
     return false;
   }

@@ -17,7 +17,15 @@ constexpr int64_t kFloat = sizeof(float);
 // Host copies are made in pieces: one of the largest tensor would be the peak of the whole run.
 constexpr int64_t kPiece = 1 << 16;  // elements
 
-char* at(void* base, int64_t elements) { return static_cast<char*>(base) + elements * kFloat; }
+char* at(void* base, int64_t elements, DType dtype = DType::kF32) {
+  return static_cast<char*>(base) + elements * size_of(dtype);
+}
+
+void widen(DType dtype, std::span<const std::byte> stored, std::vector<float>& values) {
+  values.resize(stored.size() / static_cast<size_t>(size_of(dtype)));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(read_element(dtype, stored.data(), static_cast<int64_t>(i)));
+}
 
 }  // namespace
 
@@ -45,28 +53,29 @@ void* TrainState::allocate(std::string_view name, int64_t bytes) {
 }
 
 // Its address is bound to the graphs that update.
-void* TrainState::allocate_flat(std::string_view name, int64_t numel) {
-  flat_buffers_.push_back(flat_memory_(numel * kFloat));
+void* TrainState::allocate_flat(std::string_view name, int64_t numel, DType dtype) {
+  flat_buffers_.push_back(flat_memory_(numel * size_of(dtype)));
   void* const base = flat_buffers_.back()->data();
-  addresses_[std::string(name)] = at(base, part_.begin);
+  addresses_[std::string(name)] = at(base, part_.begin, dtype);
   return base;
 }
 
 void TrainState::add_flat_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer) {
   const bool fills = ownership_.fills();
-  void* const params = allocate_flat("params", layout.numel());
+  const DType dtype = layout.dtype();
+  void* const params = allocate_flat("params", layout.numel(), dtype);
   for (const FlatEntry& entry : layout.entries()) {
-    addresses_[entry.name] = at(params, entry.offset);
-    params_.push_back({entry.name, DType::kF32, entry.shape, at(params, entry.offset), fills});
+    addresses_[entry.name] = at(params, entry.offset, dtype);
+    params_.push_back({entry.name, dtype, entry.shape, at(params, entry.offset, dtype), fills});
   }
   std::unordered_map<std::string, void*> state;
   for (const StateBuffer& buffer : optimizer_state(layout, optimizer))
-    state[buffer.name] = allocate_flat(buffer.name, buffer.numel);
+    state[buffer.name] = allocate_flat(buffer.name, buffer.numel, buffer.dtype);
   for (const StatePart& part : optimizer_parts(layout, optimizer))
-    optimizer_.push_back({fmt::format("{}.{}", part.buffer, part.param), DType::kF32, part.shape,
-                          at(state.at(part.buffer), part.offset), fills});
+    optimizer_.push_back({fmt::format("{}.{}", part.buffer, part.param), part.dtype, part.shape,
+                          at(state.at(part.buffer), part.offset, part.dtype), fills});
   if (!averaging_) return;
-  void* const averages = allocate_flat("average", layout.numel());
+  void* const averages = allocate_flat("average", layout.numel(), DType::kF32);
   for (const FlatEntry& entry : layout.entries())
     averages_.push_back(
         {average_name(entry.name), DType::kF32, entry.shape, at(averages, entry.offset), fills});
@@ -114,7 +123,20 @@ void TrainState::initialise(const Model& model, uint64_t seed) {
     backend_.upload(tensor.data, piece.data(), tensor.bytes());
   }
   for (size_t i = 0; i < averages_.size(); ++i)
-    if (averages_[i].filled_here) backend_.copy(averages_[i].data, params_[i].data, params_[i].bytes());
+    if (averages_[i].filled_here) begin_average(averages_[i], params_[i]);
+}
+
+void TrainState::begin_average(const StateTensor& average, const StateTensor& param) const {
+  if (average.dtype == param.dtype) return backend_.copy(average.data, param.data, param.bytes());
+  std::vector<std::byte> stored;
+  std::vector<float> values;
+  for (int64_t first = 0; first < param.shape.numel(); first += kPiece) {
+    const int64_t count = std::min(kPiece, param.shape.numel() - first);
+    stored.resize(static_cast<size_t>(count * size_of(param.dtype)));
+    backend_.download(stored.data(), at(param.data, first, param.dtype), static_cast<int64_t>(stored.size()));
+    widen(param.dtype, stored, values);
+    backend_.upload(at(average.data, first), values.data(), count * kFloat);
+  }
 }
 
 const StateTensor& TrainState::param(std::string_view name) const {
@@ -167,6 +189,7 @@ std::string sha256_of(Backend& backend, std::vector<StateTensor> tensors) {
             [](const StateTensor& a, const StateTensor& b) { return a.name < b.name; });
   Sha256 hash;
   std::vector<std::byte> piece;
+  std::vector<float> values;
   for (const StateTensor& tensor : tensors) {
     hash.update(tensor.name);
     hash.update(name_of(tensor.dtype));
@@ -175,7 +198,9 @@ std::string sha256_of(Backend& backend, std::vector<StateTensor> tensors) {
       piece.resize(static_cast<size_t>(std::min(kPiece, tensor.bytes() - first)));
       backend.download(piece.data(), static_cast<const char*>(tensor.data) + first,
                        static_cast<int64_t>(piece.size()));
-      hash.update(piece);
+      const bool narrow = tensor.dtype == DType::kBF16 || tensor.dtype == DType::kF16;
+      if (narrow) widen(tensor.dtype, piece, values);
+      hash.update(narrow ? std::as_bytes(std::span<const float>(values)) : std::span<const std::byte>(piece));
     }
   }
   return hash.finish();

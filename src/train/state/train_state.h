@@ -69,11 +69,12 @@ class TrainState {
 
  private:
   void* allocate(std::string_view name, int64_t bytes);
-  void* allocate_flat(std::string_view name, int64_t numel);
+  void* allocate_flat(std::string_view name, int64_t numel, DType dtype);
   void add_flat_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer);
   void add_statistics(const FlatLayout& layout);
   void add_frozen(const std::vector<FrozenParam>& frozen);
   void add_tables(const std::vector<RowTable>& tables);
+  void begin_average(const StateTensor& average, const StateTensor& param) const;
 
   Backend& backend_;
   std::vector<RowTable> tables_;
@@ -87,7 +88,8 @@ class TrainState {
   std::vector<StateTensor> params_, frozen_, statistics_, model_, optimizer_, averages_;
 };
 
-// SHA-256 over the tensors sorted by name: name, dtype, shape, then the values (docs/design.md).
+// SHA-256 over the tensors sorted by name: name, dtype, shape, then the values, those of 16-bit types as f32
+// (docs/design.md).
 std::string sha256_of(Backend& backend, std::vector<StateTensor> tensors);
 
 }  // namespace lockstep

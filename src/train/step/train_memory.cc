@@ -32,7 +32,7 @@ int64_t slot_count(const TrainOptions& options) {
 }
 
 int64_t gradient_bytes(const TrainPlans& plans, const TrainOptions& options) {
-  int64_t bytes = slot_count(options) * plans.layout.sums_numel() * kFloat;
+  int64_t bytes = slot_count(options) * plans.layout.sums_bytes();
   for (const RowTable& table : plans.tables) {
     bytes += list_bytes(table) * (options.microbatches == 1 ? 1 : kListCopies * options.microbatches);
     if (plans[Phase::kAccumulate]) bytes += list_bytes(table);
@@ -53,7 +53,7 @@ std::string row(std::string_view name, int64_t bytes, std::string_view note = ""
 TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, MemoryKind device) {
   TrainMemory memory;
   memory.holders = options.ownership().owners();
-  const int64_t flat = plans.layout.numel() * kFloat / memory.holders;
+  const int64_t flat = plans.layout.numel() * size_of(plans.layout.dtype()) / memory.holders;
   int64_t tables = 0;
   int64_t rows = 0;
   for (const RowTable& table : plans.tables) {
@@ -62,9 +62,9 @@ TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, M
   }
   for (const FrozenParam& param : plans.frozen) memory.parameters += param.type.bytes();
   memory.parameters += flat + tables + plans.layout.statistics_numel() * kFloat;
-  if (options.ema > 0) memory.averages = flat + tables;
+  if (options.ema > 0) memory.averages = plans.layout.numel() * kFloat / memory.holders + tables;
   for (const StateBuffer& buffer : optimizer_state(plans.layout, options.optimizer))
-    memory.state += buffer.numel * kFloat / memory.holders;
+    memory.state += buffer.bytes() / memory.holders;
   memory.state += 2 * tables + rows * kId;  // moments, and the step that each row has reached
   memory.gradients = gradient_bytes(plans, options);
   memory.inputs = input_bytes(plans, device);

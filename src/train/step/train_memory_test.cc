@@ -4,6 +4,7 @@
 
 #include "model/gpt.h"
 #include "model/resnet.h"
+#include "model/stored_params.h"
 #include "model/tabular.h"
 #include "train/step/synthetic.h"
 #include "train/step/train_step.h"
@@ -31,6 +32,36 @@ TEST(TrainMemory, IsWhatAStepTakes) {
       const auto [planned, taken] = planned_and_taken(model, options);
       EXPECT_NEAR(static_cast<double>(planned), static_cast<double>(taken), 64) << model.graph.name();
     }
+}
+
+TEST(TrainMemory, OfParametersInBf16IsWhatAStepTakes) {
+  const Model model =
+      stored_in(DType::kBF16, build_resnet({.depth = 18, .width = 8, .image = 32, .classes = 3, .batch = 2}));
+  for (const DType moments : {DType::kF32, DType::kBF16}) {
+    TrainOptions options;
+    options.microbatches = 4;
+    options.leaves = 2;
+    options.ema = 0.9;
+    options.passes.compute = DType::kBF16;
+    options.optimizer.moments = moments;
+    const auto [planned, taken] = planned_and_taken(model, options);
+    EXPECT_NEAR(static_cast<double>(planned), static_cast<double>(taken), 64);
+  }
+}
+
+// Per parameter: 2 bytes and not 4, 2 of gradients and not 4, 8 or 4 of moments.
+TEST(TrainMemory, Bf16IsHalf) {
+  const auto backend = make_null_backend();
+  const Model model = build_gpt({.layers = 2, .dim = 32, .heads = 2, .vocab = 61, .batch = 2, .seq = 9});
+  TrainOptions options;
+  const TrainMemory whole = train_memory(plan_training(model, *backend, options), options);
+  const Model stored = stored_in(DType::kBF16, model);
+  const TrainMemory half = train_memory(plan_training(stored, *backend, options), options);
+  EXPECT_EQ(whole.parameters, 2 * half.parameters);
+  EXPECT_EQ(whole.gradients, 2 * half.gradients);
+  EXPECT_EQ(whole.state, half.state);
+  options.optimizer.moments = DType::kBF16;
+  EXPECT_EQ(whole.state, 2 * train_memory(plan_training(stored, *backend, options), options).state);
 }
 
 TEST(TrainMemory, WorkersThatShareTheLeavesHoldFewerSums) {

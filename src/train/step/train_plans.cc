@@ -13,13 +13,12 @@ namespace lockstep {
 namespace {
 
 Region gradient_region(const FlatLayout& layout) {
-  constexpr int64_t kFloat = sizeof(float);
   Region region;
-  region.bytes = layout.sums_numel() * kFloat;
+  region.bytes = layout.sums_bytes();
   for (const FlatEntry& entry : layout.entries())
-    region.entries.push_back({grad_name(entry.name), entry.offset * kFloat});
+    region.entries.push_back({grad_name(entry.name), layout.sums_offset(entry.offset)});
   for (const FlatEntry& entry : layout.statistics())
-    region.entries.push_back({entry.name, entry.offset * kFloat});
+    region.entries.push_back({entry.name, layout.sums_offset(entry.offset)});
   return region;
 }
 
@@ -32,7 +31,7 @@ void plan_backward(TrainPlans& plans, const Model& model, Backend& backend, cons
   plans[Phase::kAccumulate] = compile_plan(model.graph, backend, passes, region);
 }
 
-// The update works on f32 sums and parameters, whatever forward computes in.
+// The update works on sums and parameters as they are stored, whatever forward computes in.
 void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const TrainOptions& options,
                  PassOptions passes) {
   passes.disabled.insert(passes.disabled.end(), {"autodiff", "bf16"});
@@ -43,7 +42,8 @@ void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const 
   const Slice owned = options.ownership().owned(plans.layout);
   plans[Phase::kUpdate] = plan(build_update(plans.layout, owned, model.params, merged, options.optimizer));
   if (options.ema > 0)
-    plans[Phase::kAverage] = plan(build_ema_update(owned.size(), plans.tables, options.ema));
+    plans[Phase::kAverage] =
+        plan(build_ema_update({plans.layout.dtype(), {owned.size()}}, plans.tables, options.ema));
   if (plans.layout.statistics_numel() > 0)
     plans[Phase::kStatistics] =
         plan(build_statistics_update(plans.layout, options.microbatches, model.statistics_momentum));
@@ -65,7 +65,9 @@ TrainPlans plan_training(const Model& model, Backend& backend, const TrainOption
   // The layout and the set of tables follow from the model alone, whatever other passes do.
   const Graph differentiated = differentiate(model.graph);
   PassOptions passes = options.passes;
-  if (!supports_row_updates(options.optimizer)) passes.disabled.emplace_back("row_gradients");
+  // A row that is caught up late would have to repeat the rounding of every step that it missed.
+  if (!supports_row_updates(options.optimizer) || trained_dtype(model.graph) != DType::kF32)
+    passes.disabled.emplace_back("row_gradients");
   const bool row_gradients = std::count(passes.disabled.begin(), passes.disabled.end(), "row_gradients") == 0;
   if (row_gradients) plans.tables = row_tables(differentiated);
   plans.layout =

@@ -28,6 +28,7 @@ TrainState::Allocate flat_memory(Backend& backend, Group* group, const Ownership
 struct Scalars {
   float lr;
   float scale;
+  int64_t seed;  // with the step behind it: what keys the draws of an update
   int64_t step;
   float lr_history[kLrHistory];
 };
@@ -104,7 +105,10 @@ void TrainStep::allocate_scalars() {
   addresses_ = {{"lr", at(offsetof(Scalars, lr))},
                 {"scale", at(offsetof(Scalars, scale))},
                 {"step", at(offsetof(Scalars, step))},
-                {"lr_history", at(offsetof(Scalars, lr_history))}};
+                {"lr_history", at(offsetof(Scalars, lr_history))},
+                {std::string(kUpdateRounding), at(offsetof(Scalars, seed))}};
+  const auto seed = static_cast<int64_t>(options_.seed);
+  backend_.upload(at(offsetof(Scalars, seed)), &seed, sizeof seed);
 }
 
 void TrainStep::bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists) {
@@ -209,7 +213,7 @@ void TrainStep::apply(double lr) {
   bind_root(update(), ownership_.owned(layout_).begin);
   update().enqueue();
   if (Executable* statistics = phase(Phase::kStatistics)) {
-    statistics->bind("sums", static_cast<char*>(sums_->slots()[0].dense->data()) + layout_.numel() * kFloat);
+    statistics->bind("sums", sums_->slots().at(0, layout_.numel()));
     statistics->enqueue();
   }
   if (phase(Phase::kAverage) != nullptr) {
@@ -239,7 +243,7 @@ void TrainStep::bind_root(Executable& executable, int64_t first) {
   const auto bind = [&](const std::string& name, void* data) {
     if (executable.graph().find(name).valid()) executable.bind(name, data);
   };
-  bind("grads", static_cast<float*>(root.dense->data()) + first);
+  bind("grads", sums_->slots().at(0, first));
   for (size_t i = 0; i < tables_.size(); ++i) {
     bind(grad_ids_name(tables_[i].name), root.tables[i].ids->data());
     bind(grad_rows_name(tables_[i].name), root.tables[i].rows->data());
@@ -266,11 +270,15 @@ void TrainStep::restored(int64_t steps_applied) {
 std::vector<float> TrainStep::param(std::string_view name) {
   catch_up_all();
   const StateTensor& found = state_.param(name);
-  std::vector<std::byte> stored(static_cast<size_t>(found.bytes()));
-  backend_.download(stored.data(), found.data, found.bytes());
-  std::vector<float> values(static_cast<size_t>(found.shape.numel()));
+  return read_floats(found.dtype, found.data, found.shape.numel());
+}
+
+std::vector<float> TrainStep::read_floats(DType dtype, const void* data, int64_t count) const {
+  std::vector<std::byte> stored(static_cast<size_t>(count * size_of(dtype)));
+  backend_.download(stored.data(), data, static_cast<int64_t>(stored.size()));
+  std::vector<float> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(read_element(found.dtype, stored.data(), static_cast<int64_t>(i)));
+    values[i] = static_cast<float>(read_element(dtype, stored.data(), static_cast<int64_t>(i)));
   return values;
 }
 
@@ -290,8 +298,7 @@ std::vector<float> TrainStep::grad(std::string_view name) const {
   const GradientSlot& root = sums_->slots()[0];
   for (const FlatEntry& entry : layout_.entries())
     if (entry.name == name)
-      backend_.download(values.data(), static_cast<char*>(root.dense->data()) + entry.offset * kFloat,
-                        found.shape.numel() * kFloat);
+      values = read_floats(layout_.dtype(), sums_->slots().at(0, entry.offset), found.shape.numel());
   for (size_t i = 0; i < tables_.size(); ++i) {
     if (tables_[i].name != name) continue;
     const RowList& list = root.tables[i];

@@ -121,6 +121,8 @@ class TrainStep {
   void meet_holders(const std::string& about);
   void bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists);
   StepResult read_result(int64_t request);
+  // Values on the device, as floats.
+  std::vector<float> read_floats(DType dtype, const void* data, int64_t count) const;
 
   Backend& backend_;
   TrainOptions options_;

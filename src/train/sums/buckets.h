@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "comm/collective.h"
 #include "runtime/flat.h"
@@ -16,16 +17,20 @@ namespace lockstep {
 class Buckets {
  public:
   Buckets() = default;
-  // Of all sums of the layout; `bytes` of them each, rounded up to whole blocks. 0: as said above.
+  // Of all sums of the layout; `bytes` of them each, rounded up to whole blocks. 0: as said above. A bucket's
+  // sums have one type: where statistics differ from gradients, they have buckets of their own.
   Buckets(const FlatLayout& layout, int64_t bytes);
 
-  int64_t bytes() const { return size_ * static_cast<int64_t>(sizeof(float)); }  // of each but the last
-  int64_t count() const { return size_ == 0 ? 0 : (total_ + size_ - 1) / size_; }
-  Slice operator[](int64_t index) const;  // its elements
-  std::string text() const;               // "9 of 2.4 MiB"
+  int64_t bytes() const { return bytes_; }  // of the largest
+  int64_t count() const { return static_cast<int64_t>(slices_.size()); }
+  Slice operator[](int64_t index) const { return slices_[static_cast<size_t>(index)]; }  // its elements
+  std::string text() const;                                                              // "9 of 2.4 MiB"
 
  private:
-  int64_t total_ = 0, size_ = 0;  // elements
+  void cut(Slice part, int64_t size);
+
+  std::vector<Slice> slices_;
+  int64_t bytes_ = 0, total_bytes_ = 0;
 };
 
 }  // namespace lockstep

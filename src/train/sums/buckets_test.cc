@@ -29,6 +29,24 @@ TEST(Buckets, CoverEverySumOnce) {
   EXPECT_GE(buckets.bytes(), 100'000);
 }
 
+// Gradients of two bytes, statistics of four: none lies in a bucket with the other, and none is larger.
+TEST(Buckets, HaveOneTypeEach) {
+  FlatLayout layout(DType::kBF16);
+  layout.add("w", {50'000});
+  layout.add_statistic("mean", {5000});
+  EXPECT_EQ(layout.sums_bytes(), 2 * layout.numel() + 4 * layout.statistics_numel());
+  EXPECT_EQ(layout.sums_offset(layout.numel() + 3), 2 * layout.numel() + 12);
+  const Buckets buckets(layout, 10'000);
+  int64_t end = 0;
+  for (int64_t i = 0; i < buckets.count(); ++i) {
+    EXPECT_EQ(buckets[i].begin, end);
+    end = buckets[i].end;
+    EXPECT_EQ(layout.sums_dtype(buckets[i].begin), layout.sums_dtype(end - 1));
+    EXPECT_LE(layout.sums_offset(end) - layout.sums_offset(buckets[i].begin), buckets.bytes());
+  }
+  EXPECT_EQ(end, layout.sums_numel());
+}
+
 TEST(Buckets, AreAsManyAsHideMostOfTheTransfer) {
   EXPECT_EQ(Buckets(layout_of(64 * kMiB), 0).count(), 32);
   EXPECT_EQ(Buckets(layout_of(64 * kMiB), 0).bytes(), 2 * kMiB);

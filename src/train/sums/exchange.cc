@@ -8,8 +8,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kFloat = sizeof(float);
-
 class DirectExchange : public Exchange {
  public:
   DirectExchange(Group& group, Backend& backend, SumOrder order)
@@ -19,10 +17,11 @@ class DirectExchange : public Exchange {
     return in_host_memory() ? peer_memory(group_, bytes) : backend_.allocate(bytes);
   }
 
-  void start(std::span<float* const> partials, int64_t count, const std::string& label, bool last) override {
-    Reduction reduction{.type = SumType::kF32, .count = count, .order = order_, .label = label};
+  void start(SumType type, std::span<void* const> partials, int64_t count, const std::string& label,
+             bool last) override {
+    Reduction reduction{.type = type, .count = count, .order = order_, .label = label};
     std::vector<void*> reached(partials.begin(), partials.end());
-    if (!in_host_memory()) stage(partials, count, reduction, reached);
+    if (!in_host_memory()) stage(partials, count * size_of(type), reduction, reached);
     reduction.partials = reached;
     // The last one is not worth a hand-over to the group's thread: nothing is left to compute meanwhile.
     if (last)
@@ -45,15 +44,14 @@ class DirectExchange : public Exchange {
 
   // The group runs one collective at a time, so that all of them can pass through the same memory: in when
   // the bucket is final, out when it is summed, both on the thread that runs the collective.
-  void stage(std::span<float* const> partials, int64_t count, Reduction& reduction,
+  void stage(std::span<void* const> partials, int64_t bytes, Reduction& reduction,
              std::vector<void*>& reached) {
-    const int64_t bytes = count * kFloat;
     make_room(static_cast<int64_t>(partials.size()), bytes);
     for (size_t p = 0; p < partials.size(); ++p)
       reached[p] = staging_.data() + static_cast<int64_t>(p) * staging_stride_;
     Stream& stream = backend_.stream(StreamKind::kCommunication);
     reduction.before = [&stream, bytes, reached, ready = backend_.compute().record(),
-                        from = std::vector<float*>(partials.begin(), partials.end())] {
+                        from = std::vector<void*>(partials.begin(), partials.end())] {
       stream.wait(ready);
       for (size_t p = 0; p < from.size(); ++p) stream.copy(reached[p], from[p], bytes);
       stream.synchronize();

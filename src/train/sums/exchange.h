@@ -23,7 +23,7 @@ class Exchange {
   virtual std::unique_ptr<Buffer> allocate(int64_t bytes) = 0;
   // These elements of the partial sums, which lie in the order of leaves, are final when the compute stream
   // has come to this point. `last`: no more will come in this step. The sum lands in the first one.
-  virtual void start(std::span<float* const> partials, int64_t count, const std::string& label,
+  virtual void start(SumType type, std::span<void* const> partials, int64_t count, const std::string& label,
                      bool last) = 0;
   // What is put on the compute stream from here on finds the sums.
   virtual void finish() = 0;

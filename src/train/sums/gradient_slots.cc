@@ -1,5 +1,7 @@
 #include "train/sums/gradient_slots.h"
 
+#include <algorithm>
+
 #include "ops/builder.h"
 #include "ops/registry.h"
 #include "runtime/compile.h"
@@ -12,12 +14,13 @@ constexpr int64_t kId = sizeof(int32_t);
 
 std::string term_name(int64_t term) { return fmt::format("sum{}", term); }
 
-Graph add_graph(int64_t terms, int64_t numel) {
+// Every sum of two is rounded to the type, as the tree between workers does.
+Graph add_graph(DType dtype, int64_t terms, int64_t numel) {
   Graph graph(all_ops(), "add_partial");
   Builder b(graph);
   std::vector<Value> sums;
   for (int64_t term = 0; term < terms; ++term)
-    sums.push_back(graph.add_input(term_name(term), {DType::kF32, {numel}}, Role::kGrad));
+    sums.push_back(graph.add_input(term_name(term), {dtype, {numel}}, Role::kGrad));
   Value total = sums.back();
   for (size_t term = sums.size() - 1; term > 0; --term) total = b.add(sums[term - 1], total);
   graph.add_update(sums[0], total);
@@ -46,9 +49,13 @@ Graph merge_graph(const RowTable& table, int64_t a, int64_t b_length) {
 
 GradientSlots::GradientSlots(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
                              int64_t count, const Allocate& allocate)
-    : backend_(backend), tables_(tables) {
+    : backend_(backend), layout_(layout), tables_(tables) {
   for (int64_t slot = 0; slot < count; ++slot)
-    slots_.push_back({allocate(layout.sums_numel() * kFloat), make_lists()});
+    slots_.push_back({allocate(layout.sums_bytes()), make_lists()});
+}
+
+void* GradientSlots::at(int64_t slot, int64_t element) {
+  return static_cast<char*>((*this)[slot].dense->data()) + layout_.sums_offset(element);
 }
 
 RowList GradientSlots::make_list(const RowTable& table, int64_t length) const {
@@ -109,21 +116,28 @@ void GradientSlots::add_lists(int64_t into, std::vector<RowList>& lists) {
   for (size_t i = 0; i < lists.size(); ++i) target.tables[i] = merge(i, target.tables[i], lists[i]);
 }
 
-Executable& GradientSlots::adder(int64_t terms, int64_t count) {
-  std::unique_ptr<Executable>& known = adders_[{terms, count}];
+Executable& GradientSlots::adder(DType dtype, int64_t terms, int64_t count) {
+  std::unique_ptr<Executable>& known = adders_[{dtype, terms, count}];
   if (!known) {
     PassOptions passes;
     passes.disabled = {"autodiff"};
-    known = compile(add_graph(terms, count), backend_, passes);
+    known = compile(add_graph(dtype, terms, count), backend_, passes);
   }
   return *known;
 }
 
 void GradientSlots::add_dense(int64_t first, int64_t last, Slice elements) {
-  if (elements.size() == 0 || first == last) return;
-  Executable& add = adder(last - first + 1, elements.size());
+  const int64_t statistics = layout_.dtype() == DType::kF32 ? elements.end : layout_.numel();
+  add_some(first, last, {elements.begin, std::min(elements.end, statistics)});
+  add_some(first, last, {std::max(elements.begin, statistics), elements.end});
+}
+
+// Of one type.
+void GradientSlots::add_some(int64_t first, int64_t last, Slice elements) {
+  if (elements.size() <= 0 || first == last) return;
+  Executable& add = adder(layout_.sums_dtype(elements.begin), last - first + 1, elements.size());
   for (int64_t slot = first; slot <= last; ++slot)
-    add.bind(term_name(slot - first), static_cast<float*>((*this)[slot].dense->data()) + elements.begin);
+    add.bind(term_name(slot - first), at(slot, elements.begin));
   add.enqueue();
 }
 

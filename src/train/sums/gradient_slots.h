@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,8 @@ class GradientSlots {
 
   Backend& backend() { return backend_; }
   GradientSlot& operator[](int64_t slot) { return slots_[static_cast<size_t>(slot)]; }
+  // Where an element of a slot's sums lies.
+  void* at(int64_t slot, int64_t element);
   // Replaces the lists of a slot by empty buffers for the lists of one microbatch.
   void reset_lists(int64_t slot);
   // Adds up slots [first, last] over some of the dense sums, from the last to the first, who gets the sum: in
@@ -55,12 +58,15 @@ class GradientSlots {
  private:
   RowList make_list(const RowTable& table, int64_t length) const;
   Executable& merger(size_t table, int64_t a, int64_t b);
-  Executable& adder(int64_t terms, int64_t count);
+  void add_some(int64_t first, int64_t last, Slice elements);
+  Executable& adder(DType dtype, int64_t terms, int64_t count);
 
   Backend& backend_;
+  FlatLayout layout_;
   std::vector<RowTable> tables_;
   std::vector<GradientSlot> slots_;
-  std::map<std::pair<int64_t, int64_t>, std::unique_ptr<Executable>> adders_;  // by terms and elements
+  // By type, terms and elements.
+  std::map<std::tuple<DType, int64_t, int64_t>, std::unique_ptr<Executable>> adders_;
   // Merging two lists of given lengths, per (table, length, length); one arena for all, of the largest.
   std::map<std::pair<size_t, std::pair<int64_t, int64_t>>, std::unique_ptr<Executable>> merges_;
   std::shared_ptr<Buffer> merge_arena_;

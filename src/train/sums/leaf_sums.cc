@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kFloat = sizeof(float);
+SumType sum_type(DType dtype) { return dtype == DType::kBF16 ? SumType::kBF16 : SumType::kF32; }
 
 std::unique_ptr<Exchange> exchange_of(Backend& backend, const ReduceOptions& options, Group* group) {
   if (group == nullptr || !options.exchange) return nullptr;
@@ -40,7 +40,7 @@ LeafRange LeafSums::next_leaf() const {
 }
 
 void LeafSums::ready(int64_t bytes) {
-  while (merged_ < buckets_.count() && buckets_[merged_].end * kFloat <= bytes) {
+  while (merged_ < buckets_.count() && layout_.sums_offset(buckets_[merged_].end) <= bytes) {
     merge_bucket(buckets_[merged_]);
     start_bucket(merged_++);
   }
@@ -54,11 +54,11 @@ void LeafSums::merge_bucket(Slice bucket) {
 }
 
 void LeafSums::start_bucket(int64_t bucket) {
-  std::vector<float*> partials;
+  const Slice elements = buckets_[bucket];
+  std::vector<void*> partials;
   for (size_t slot = 0; slot < tree_.partials(group_->rank()).size(); ++slot)
-    partials.push_back(static_cast<float*>(slots_[static_cast<int64_t>(slot)].dense->data()) +
-                       buckets_[bucket].begin);
-  exchange_->start(partials, buckets_[bucket].size(),
+    partials.push_back(slots_.at(static_cast<int64_t>(slot), elements.begin));
+  exchange_->start(sum_type(layout_.sums_dtype(elements.begin)), partials, elements.size(),
                    fmt::format("gradients, bucket {} of {}", bucket + 1, buckets_.count()),
                    bucket + 1 == buckets_.count());
 }

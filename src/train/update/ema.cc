@@ -7,10 +7,9 @@
 namespace lockstep {
 namespace {
 
-void average(Builder& b, std::string_view param, std::string_view average, const Shape& shape, double decay) {
-  const Type type{DType::kF32, shape};
-  const Value p = b.graph().add_input(param, type, Role::kParam);
-  const Value a = b.graph().add_input(average, type, Role::kState);
+void average(Builder& b, std::string_view param, std::string_view average, const Type& type, double decay) {
+  const Value p = b.cast(b.graph().add_input(param, type, Role::kParam), DType::kF32);
+  const Value a = b.graph().add_input(average, {DType::kF32, type.shape}, Role::kState);
   b.graph().add_update(a, b.add(a, b.scale(b.sub(p, a), 1.0 - decay)));
 }
 
@@ -18,12 +17,13 @@ void average(Builder& b, std::string_view param, std::string_view average, const
 
 std::string average_name(std::string_view param) { return fmt::format("average.{}", param); }
 
-Graph build_ema_update(int64_t numel, const std::vector<RowTable>& tables, double decay) {
+Graph build_ema_update(Type params, const std::vector<RowTable>& tables, double decay) {
   LOCKSTEP_CHECK(decay > 0 && decay < 1, "a decay of {}", decay);
   Graph graph(all_ops(), "ema");
   Builder b(graph);
-  average(b, "params", "average", {numel}, decay);
-  for (const RowTable& table : tables) average(b, table.name, average_name(table.name), table.table, decay);
+  average(b, "params", "average", params, decay);
+  for (const RowTable& table : tables)
+    average(b, table.name, average_name(table.name), {DType::kF32, table.table}, decay);
   return graph;
 }
 

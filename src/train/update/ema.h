@@ -17,9 +17,10 @@ namespace lockstep {
 
 std::string average_name(std::string_view param);
 
-// Inputs: params @param and average @state, both f32[numel] of the flat buffers; for each table with row
-// gradients its parameter and average_name of it, whose rows must be up to date. Updates the averages in
-// place. 0 < decay < 1.
-Graph build_ema_update(int64_t numel, const std::vector<RowTable>& tables, double decay);
+// `params`: the type of the flat buffer.
+// Inputs: params @param, of the type that they are stored in, and average @state, which is f32 whatever that
+// is, both [numel] of the flat buffers; for each table with row gradients its parameter and average_name of
+// it, whose rows must be up to date. Updates the averages in place. 0 < decay < 1.
+Graph build_ema_update(Type params, const std::vector<RowTable>& tables, double decay);
 
 }  // namespace lockstep

@@ -28,7 +28,8 @@ Averaged run(int threads, double decay, int steps, float growth) {
   const FlatLayout layout = layout_of_three_blocks();
   EXPECT_EQ(layout.numel(), kElements);
   const auto ema =
-      compile(build_ema_update(layout.numel(), {{"table", "ids", {5, 3}, 2}}, decay), *backend, passes);
+      compile(build_ema_update({layout.dtype(), {layout.numel()}}, {{"table", "ids", {5, 3}, 2}}, decay),
+              *backend, passes);
   EXPECT_EQ(ema->plan().steps.size(), 2u) << "one fused kernel per buffer";
   std::vector<float> params(kElements), table(15, 2.0f);
   for (size_t i = 0; i < params.size(); ++i) params[i] = 0.37f * static_cast<float>(i % 101) - 9.0f;

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "ops/rounded_update.h"
+#include "ops/stochastic_rounding.h"
 
 namespace lockstep {
 namespace {
@@ -33,6 +35,18 @@ std::vector<int64_t> segments(const FlatLayout& layout) {
   for (const FlatEntry& entry : layout.entries())
     pairs.insert(pairs.end(), {entry.offset, entry.offset + entry.shape.numel()});
   return pairs;
+}
+
+// Whose draws round the elements of a part. Parameters and parts begin on block edges.
+std::vector<int64_t> draws(const FlatLayout& layout, Slice part) {
+  static_assert(kFlatBlock % kDrawBlock == 0);
+  std::vector<int64_t> triples;
+  for (const FlatEntry& entry : layout.entries()) {
+    const int64_t begin = std::max(entry.offset, part.begin);
+    if (begin >= std::min(entry.offset + entry.shape.numel(), part.end)) continue;
+    triples.insert(triples.end(), {begin - part.begin, rounding_key(entry.name), begin - entry.offset});
+  }
+  return triples;
 }
 
 // Adafactor keeps row and column means of tensors with two axes or more, seen as [rows, last axis].
@@ -96,16 +110,22 @@ bool supports_row_updates(const OptimizerSettings& settings) { return settings.n
 
 std::vector<StateBuffer> optimizer_state(const FlatLayout& layout, const OptimizerSettings& settings) {
   const int64_t n = layout.numel();
+  const DType dtype = settings.moments;
+  if (std::find(kNames.begin(), kNames.end(), settings.name) == kNames.end())
+    throw UserError("unknown optimizer {}; {}", settings.name, suggestion(settings.name, kNames));
+  if (layout.dtype() == DType::kBF16 && !updates_elements(settings))
+    throw UserError("{} cannot update parameters that are kept in bf16 alone; use adamw, adam, lion or sgd",
+                    settings.name);
+  LOCKSTEP_CHECK(dtype == DType::kF32 || layout.dtype() == dtype, "moments in {} of parameters in {}",
+                 name_of(dtype), name_of(layout.dtype()));
   if (settings.name == "sgd")
-    return settings.momentum != 0 ? std::vector<StateBuffer>{{"momentum", n}} : std::vector<StateBuffer>{};
-  if (settings.name == "lion") return {{"moment1", n}};
+    return settings.momentum != 0 ? std::vector<StateBuffer>{{"momentum", n, dtype}}
+                                  : std::vector<StateBuffer>{};
+  if (settings.name == "lion") return {{"moment1", n, dtype}};
   if (settings.name == "adam" || settings.name == "adamw" || settings.name == "lamb")
-    return {{"moment1", n}, {"moment2", n}};
-  if (settings.name == "adafactor") {
-    const Factored f = factored(layout);
-    return {{"row_means", f.rows}, {"column_means", f.columns}, {"whole", f.whole}};
-  }
-  throw UserError("unknown optimizer {}; {}", settings.name, suggestion(settings.name, kNames));
+    return {{"moment1", n, dtype}, {"moment2", n, dtype}};
+  const Factored f = factored(layout);
+  return {{"row_means", f.rows}, {"column_means", f.columns}, {"whole", f.whole}};
 }
 
 std::vector<StatePart> optimizer_parts(const FlatLayout& layout, const OptimizerSettings& settings) {
@@ -113,7 +133,7 @@ std::vector<StatePart> optimizer_parts(const FlatLayout& layout, const Optimizer
   if (settings.name != "adafactor") {
     for (const StateBuffer& buffer : optimizer_state(layout, settings))
       for (const FlatEntry& entry : layout.entries())
-        parts.push_back({buffer.name, entry.name, entry.shape, entry.offset});
+        parts.push_back({buffer.name, entry.name, entry.shape, entry.offset, buffer.dtype});
     return parts;
   }
   int64_t rows = 0, columns = 0, whole = 0;  // so far, in the order of factored()
@@ -140,12 +160,16 @@ void emit_optimizer(Graph& graph, Value p, Value g, Value scale, Value lr, Value
   std::vector<Value> targets{p};
   for (const StateBuffer& state : optimizer_state(layout, settings)) {
     const int64_t numel = updates_elements(settings) ? part.size() : state.numel;
-    operands.push_back(graph.add_input(state.name, {DType::kF32, {numel}}, Role::kState));
+    operands.push_back(graph.add_input(state.name, {state.dtype, {numel}}, Role::kState));
     targets.push_back(operands.back());
   }
-  operands.insert(operands.end(), {scale, lr, step});
   Attributes attributes = attributes_of(layout, settings);
   attributes.set("no_decay", no_decay_ranges(layout, part, params));
+  if (layout.dtype() == DType::kBF16) {
+    operands.push_back(graph.add_input(kUpdateRounding, {DType::kI64, {2}}));
+    attributes.set("draws", draws(layout, part));
+  }
+  operands.insert(operands.end(), {scale, lr, step});
   const auto updated = graph.emit_all(settings.name, operands, attributes);
   for (size_t i = 0; i < targets.size(); ++i) graph.add_update(targets[i], updated[i]);
 }

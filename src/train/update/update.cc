@@ -32,7 +32,7 @@ Graph build_norm(const FlatLayout& layout, const std::vector<RowTable>& tables,
                  const OptimizerSettings& settings) {
   Graph graph(all_ops(), "norm");
   Builder b(graph);
-  std::vector<Value> gradients{graph.add_input("grads", {DType::kF32, {layout.numel()}}, Role::kGrad)};
+  std::vector<Value> gradients{graph.add_input("grads", {layout.dtype(), {layout.numel()}}, Role::kGrad)};
   for (const RowTable& table : tables) gradients.push_back(add_gradient_rows(graph, table));
   const Value count = b.input("count", {DType::kI64, {}});
   const Value one = b.constant(1.0, {DType::kF32, {}});
@@ -53,7 +53,7 @@ Graph build_update(const FlatLayout& layout, Slice part, const std::vector<Param
                    const std::vector<RowTable>& tables, const OptimizerSettings& settings) {
   Graph graph(all_ops(), "update");
   Builder b(graph);
-  const Type flat{DType::kF32, {part.size()}};
+  const Type flat{layout.dtype(), {part.size()}};
   const Value p = graph.add_input("params", flat, Role::kParam);
   const Value g = graph.add_input("grads", flat, Role::kGrad);
   const Value scale = b.input("scale", {DType::kF32, {}});

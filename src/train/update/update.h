@@ -17,14 +17,15 @@ std::string last_step_name(std::string_view param);  // per row: the step it was
 // The learning rates of the latest steps, indexed by step modulo this, for rows that are caught up late.
 inline constexpr int64_t kLrHistory = 1024;
 
-// Inputs: grads @grad (f32[N]), for each table its gradient rows, count i64[]. The gradients are sums.
-// Outputs: the norm of the gradient divided by count, and the scale that the update multiplies gradients
-// with: clipping over count.
+// Inputs: grads @grad (of the layout's type, [N]), for each table its gradient rows, count i64[]. The
+// gradients are sums. Outputs: the norm of the gradient divided by count, and the scale that the update
+// multiplies gradients with: clipping over count.
 Graph build_norm(const FlatLayout& layout, const std::vector<RowTable>& tables,
                  const OptimizerSettings& settings);
 
 // Inputs: of a part of the elements, params @param, grads @grad and the optimizer's state; scale f32[], lr
-// f32[], step i64[]; for each table its parameter, moments, last steps, gradient ids and rows.
+// f32[], step i64[]; of parameters in bf16 kUpdateRounding i64[2]; for each table its parameter, moments,
+// last steps, gradient ids and rows.
 Graph build_update(const FlatLayout& layout, Slice part, const std::vector<ParamInit>& params,
                    const std::vector<RowTable>& tables, const OptimizerSettings& settings);
 

@@ -12,7 +12,10 @@ constexpr int64_t kBlocksPerTask = 64;
 class GlobalNorm : public Kernel {
  public:
   GlobalNorm(const Graph& graph, const Node& node, const CpuContext& context) : context_(context) {
-    for (const Value input : node.inputs) lengths_.push_back(graph.type(input).shape.numel());
+    for (const Value input : node.inputs) {
+      lengths_.push_back(graph.type(input).shape.numel());
+      bf16_.push_back(graph.type(input).dtype == DType::kBF16);
+    }
   }
 
   int64_t workspace_bytes() const override {
@@ -25,9 +28,13 @@ class GlobalNorm : public Kernel {
     auto* partials = static_cast<double*>(args.workspace);
     int64_t used = 0;
     for (size_t i = 0; i < lengths_.size(); ++i) {
-      const auto* x = static_cast<const float*>(args.inputs[i]);
+      const void* x = args.inputs[i];
       for_rows(context_, norm_blocks(lengths_[i]), kBlocksPerTask, [&](int64_t begin, int64_t end) {
-        context_.simd.norm2.block_squares(x, lengths_[i], begin, end, partials + used);
+        const Norm2Loops& loops = context_.simd.norm2;
+        if (bf16_[i])
+          loops.block_squares_bf16(static_cast<const uint16_t*>(x), lengths_[i], begin, end, partials + used);
+        else
+          loops.block_squares(static_cast<const float*>(x), lengths_[i], begin, end, partials + used);
       });
       used += norm_blocks(lengths_[i]);
     }
@@ -39,12 +46,13 @@ class GlobalNorm : public Kernel {
  private:
   CpuContext context_;
   std::vector<int64_t> lengths_;
+  std::vector<bool> bf16_;
 };
 
 }  // namespace
 
 KernelDef global_norm_kernel() {
-  return {"global_norm", "cpu.global_norm", refuse_unless_f32, make_kernel<GlobalNorm>};
+  return {"global_norm", "cpu.global_norm", refuse_nothing, make_kernel<GlobalNorm>};
 }
 
 }  // namespace lockstep::cpu

@@ -13,7 +13,8 @@ class RoundStochastic : public Kernel {
   RoundStochastic(const Graph& graph, const Node& node, const CpuContext& context)
       : context_(context),
         numel_(graph.type(node.inputs[0]).shape.numel()),
-        key_(node.attributes.integer("key")) {}
+        key_(node.attributes.integer("key")),
+        first_(node.attributes.integer("first")) {}
 
   void run(const KernelArgs& args) override {
     const auto* rng = static_cast<const int64_t*>(args.inputs[1]);
@@ -21,15 +22,15 @@ class RoundStochastic : public Kernel {
     const uint64_t stream = rounding_stream(key_, rng[1]);
     for_rows(context_, numel_, kTaskElements, [&](int64_t begin, int64_t end) {
       context_.simd.rounding.round_stochastic(static_cast<const float*>(args.inputs[0]),
-                                              static_cast<uint16_t*>(args.outputs[0]), begin, end, seed,
-                                              stream);
+                                              static_cast<uint16_t*>(args.outputs[0]), begin, end, first_,
+                                              seed, stream);
     });
   }
 
  private:
   CpuContext context_;
   int64_t numel_;
-  int64_t key_;
+  int64_t key_, first_;
 };
 
 }  // namespace

@@ -13,6 +13,8 @@ struct Norm2Loops {
   // the partials in index order in double. Returns whether every element met was finite. The bits of a
   // partial are the same on every instruction set.
   bool (*block_squares)(const float* x, int64_t n, int64_t block_begin, int64_t block_end, double* partials);
+  bool (*block_squares_bf16)(const uint16_t* x, int64_t n, int64_t block_begin, int64_t block_end,
+                             double* partials);
 };
 
 namespace avx2 {

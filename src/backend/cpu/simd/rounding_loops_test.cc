@@ -22,14 +22,16 @@ TEST(RoundingLoops, EqualsTheScalarDefinitionOnAnyRange) {
   Philox(5, 1).fill_normal(x, 0.0f, 1.0f);
   for (const auto& [isa, loops] : available_loops(avx2::rounding_loops, avx512::rounding_loops))
     for (int64_t begin : {0, 4, 8})
-      for (int64_t end : {8, 9, 40, 47, 70, 130, 301}) {
-        std::vector<uint16_t> y(x.size(), 7), expected(x.size(), 7);
-        for (int64_t i = begin; i < end; ++i)
-          expected[i] = static_cast<uint16_t>(
-              std::bit_cast<uint32_t>(round_stochastically(x[i], Philox(kSeed, kStream).bits(i))) >> 16);
-        loops.round_stochastic(x.data(), y.data(), begin, end, kSeed, kStream);
-        ASSERT_EQ(y, expected) << isa << " [" << begin << ", " << end << ")";
-      }
+      for (int64_t end : {8, 9, 40, 47, 70, 130, 301})
+        for (int64_t first : {0, 4, 1024}) {
+          std::vector<uint16_t> y(x.size(), 7), expected(x.size(), 7);
+          for (int64_t i = begin; i < end; ++i)
+            expected[i] = static_cast<uint16_t>(
+                std::bit_cast<uint32_t>(round_stochastically(x[i], Philox(kSeed, kStream).bits(first + i))) >>
+                16);
+          loops.round_stochastic(x.data(), y.data(), begin, end, first, kSeed, kStream);
+          ASSERT_EQ(y, expected) << isa << " [" << begin << ", " << end << ") from " << first;
+        }
 }
 
 TEST(RoundingLoops, KeepsWhatBf16HoldsAndWhatIsNotFinite) {
@@ -38,7 +40,7 @@ TEST(RoundingLoops, KeepsWhatBf16HoldsAndWhatIsNotFinite) {
   for (const auto& [isa, loops] : available_loops(avx2::rounding_loops, avx512::rounding_loops))
     for (uint64_t seed = 0; seed < 64; ++seed) {
       std::vector<uint16_t> y(x.size());
-      loops.round_stochastic(x.data(), y.data(), 0, static_cast<int64_t>(x.size()), seed, kStream);
+      loops.round_stochastic(x.data(), y.data(), 0, static_cast<int64_t>(x.size()), 0, seed, kStream);
       for (size_t i = 0; i < x.size(); ++i)
         if (std::isnan(x[i]))
           EXPECT_EQ(y[i], 0x7fc0) << isa;
@@ -56,7 +58,7 @@ TEST(RoundingLoops, TheMeanIsTheNumber) {
     const std::vector<float> x(kDraws, sign * (low + 0.25f * (high - low)));
     for (const auto& [isa, loops] : available_loops(avx2::rounding_loops, avx512::rounding_loops)) {
       std::vector<uint16_t> y(x.size());
-      loops.round_stochastic(x.data(), y.data(), 0, kDraws, kSeed, kStream);
+      loops.round_stochastic(x.data(), y.data(), 0, kDraws, 0, kSeed, kStream);
       int64_t up = 0;
       for (const uint16_t bits : y) {
         const float value = sign * widened(bits);

@@ -38,12 +38,12 @@ __global__ void __launch_bounds__(kThreads)
 
 __global__ void __launch_bounds__(kThreads)
     rounding_kernel(const float* x, const int64_t* rng, uint2 domain, int64_t key, uint16_t* y, int64_t count,
-                    bool packed) {
+                    int64_t first, bool packed) {
   const DevicePhilox random(domain, key, rng);
   const int64_t groups = (count + 3) / 4;
   for (int64_t g = int64_t{blockIdx.x} * kThreads + threadIdx.x; g < groups;
        g += int64_t{gridDim.x} * kThreads) {
-    const uint4 words = random.block(static_cast<uint64_t>(g));
+    const uint4 words = random.block(static_cast<uint64_t>(first / 4 + g));
     if (packed && g * 4 + 4 <= count) {
       const Pack<float> four = load_pack(x + g * 4);
       Pack<uint16_t, 4> out;
@@ -75,11 +75,11 @@ void dropout(cudaStream_t stream, DType dtype, const void* x, const int64_t* rng
 }
 
 void round_stochastic(cudaStream_t stream, const float* x, const int64_t* rng, int64_t key, void* bf16_out,
-                      int64_t count) {
+                      int64_t count, int64_t first) {
   if (count == 0) return;
   rounding_kernel<<<grid_for(count), kThreads, 0, stream>>>(
       x, rng, uint2{kRoundingDomain.k0, kRoundingDomain.k1}, key, static_cast<uint16_t*>(bf16_out), count,
-      aligned16(x) && aligned16(bf16_out));
+      first, aligned16(x) && aligned16(bf16_out));
   require_launched("round_stochastic");
 }
 

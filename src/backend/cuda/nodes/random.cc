@@ -29,16 +29,18 @@ class Dropout : public NodeKernel {
 class RoundStochastic : public NodeKernel {
  public:
   RoundStochastic(const Graph& graph, const Node& node, Device&)
-      : count_(in_type(graph, node, 0).shape.numel()), key_(node.attributes.integer("key")) {}
+      : count_(in_type(graph, node, 0).shape.numel()),
+        key_(node.attributes.integer("key")),
+        first_(node.attributes.integer("first")) {}
 
  protected:
   void launch(const KernelArgs& args, cudaStream_t stream) override {
     if (count_ > 0)
-      round_stochastic(stream, in(args, 0), in<int64_t>(args, 1), key_, args.outputs[0], count_);
+      round_stochastic(stream, in(args, 0), in<int64_t>(args, 1), key_, args.outputs[0], count_, first_);
   }
 
  private:
-  int64_t count_, key_;
+  int64_t count_, key_, first_;
 };
 
 }  // namespace
