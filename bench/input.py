@@ -79,7 +79,7 @@ CASES = {
         "title": "Parquet, 40 columns",
         "records": 1 << 21,
         "batch": 1024,
-        "job": table_job(384 << 20),
+        "job": table_job(448 << 20),
         "peers": ["torch 0", "datasets 0"],
         "also": ["torch 2", "datasets 2"],
     },

@@ -55,13 +55,20 @@ BigBytes BigMemory::take(size_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto fits = [&](const auto& gap) { return gap.second >= size; };
   Region* from = nullptr;
-  for (Region& region : regions_)
-    if (std::any_of(region.free.begin(), region.free.end(), fits)) {
+  std::map<size_t, size_t>::iterator gap;
+  for (Region& region : regions_) {
+    if (region.largest < size) continue;
+    gap = std::find_if(region.free.begin(), region.free.end(), fits);
+    if (gap != region.free.end()) {
       from = &region;
       break;
     }
-  if (from == nullptr) from = &add_region(size);
-  const auto gap = std::find_if(from->free.begin(), from->free.end(), fits);
+    region.largest = size - 1;  // now it is known
+  }
+  if (from == nullptr) {
+    from = &add_region(size);
+    gap = from->free.begin();
+  }
   const auto [offset, length] = *gap;
   from->free.erase(gap);
   if (length > size) from->free.emplace(offset + size, length - size);
@@ -84,7 +91,7 @@ BigMemory::Region& BigMemory::add_region(size_t bytes) {
   if (before > 0) munmap(begin, before);
   if (before < kHugePage) munmap(begin + before + size, kHugePage - before);
   madvise(begin + before, size, MADV_HUGEPAGE);
-  regions_.push_back({begin + before, size, {{0, size}}});
+  regions_.push_back({begin + before, size, {{0, size}}, size});
   held_ += size;
   free_ += size;
   return regions_.back();
@@ -111,6 +118,7 @@ void BigMemory::give(std::byte* data, size_t bytes) {
     region->free.erase(after);
   }
   region->free.emplace(offset, bytes);
+  region->largest = std::max(region->largest, bytes);
 }
 
 void BigMemory::note_taken(size_t bytes) {

@@ -61,6 +61,7 @@ class BigMemory : public std::enable_shared_from_this<BigMemory> {
     std::byte* data;
     size_t size;
     std::map<size_t, size_t> free;  // sizes by offset; no two touch
+    size_t largest;                 // no gap is larger
   };
 
   BigMemory() = default;

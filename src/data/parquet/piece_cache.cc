@@ -36,7 +36,7 @@ void PieceCache::find(std::span<PieceUse> uses) {
   for (PieceUse& use : uses) {
     const auto found = entries_.find(use.key);
     if (found == entries_.end()) continue;
-    found->second->last_use = ++uses_;
+    note_use(found);
     use.piece = found->second->piece;
   }
 }
@@ -45,10 +45,10 @@ std::shared_ptr<const Piece> PieceCache::get(const PieceKey& key, const std::fun
   std::shared_ptr<Entry> wanted;
   {
     const std::lock_guard lock(mutex_);
-    std::shared_ptr<Entry>& entry = entries_[key];
-    if (!entry) entry = std::make_shared<Entry>();
-    entry->last_use = ++uses_;
-    wanted = entry;
+    const auto entry = entries_.try_emplace(key).first;
+    if (!entry->second) entry->second = std::make_shared<Entry>();
+    note_use(entry);
+    wanted = entry->second;
     if (wanted->piece) return wanted->piece;
   }
   const std::lock_guard making(wanted->making);
@@ -61,6 +61,8 @@ std::shared_ptr<const Piece> PieceCache::get(const PieceKey& key, const std::fun
   wanted->piece = piece;
   const auto held = entries_.find(key);
   if (held == entries_.end() || held->second != wanted) return piece;  // let go in the meantime
+  Order& order = order_of(key);
+  wanted->place = order.insert(order.end(), held);
   bytes_ += piece->bytes();
   memory_->take(piece->bytes());
   trim();
@@ -78,7 +80,14 @@ void PieceCache::used(std::span<const PieceUse> uses) {
   trim();
 }
 
+void PieceCache::note_use(Entries::iterator entry) {
+  if (!entry->second->piece) return;  // not in the order before it is made
+  Order& order = order_of(entry->first);
+  order.splice(order.end(), order, entry->second->place);
+}
+
 void PieceCache::drop(Entries::iterator entry) {
+  order_of(entry->first).erase(entry->second->place);
   const int64_t bytes = entry->second->piece->bytes();
   bytes_ -= bytes;
   memory_->give(bytes);
@@ -87,14 +96,9 @@ void PieceCache::drop(Entries::iterator entry) {
 
 void PieceCache::trim() {
   while (bytes_ > room()) {
-    const auto rank = [](const Entries::value_type& entry) {
-      return std::pair(entry.first.is_dictionary(), entry.second->last_use);
-    };
-    auto first = entries_.end();
-    for (auto at = entries_.begin(); at != entries_.end(); ++at)
-      if (at->second->piece && (first == entries_.end() || rank(*at) < rank(*first))) first = at;
-    if (first == entries_.end()) return;  // all are being made
-    drop(first);
+    Order& order = pages_.empty() ? dictionaries_ : pages_;
+    if (order.empty()) return;  // all are being made
+    drop(order.front());
   }
 }
 

@@ -10,6 +10,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -62,15 +63,19 @@ class PieceCache {
   void used(std::span<const PieceUse> uses);
 
  private:
+  struct Entry;
+  using Entries = std::map<PieceKey, std::shared_ptr<Entry>>;
+  using Order = std::list<Entries::iterator>;  // the longest unused first
   struct Entry {
     std::mutex making;
     std::shared_ptr<const Piece> piece;
     int64_t rows_used = 0;
-    int64_t last_use = 0;
+    Order::iterator place = {};  // once there is a piece
   };
-  using Entries = std::map<PieceKey, std::shared_ptr<Entry>>;
 
   int64_t room() const;
+  Order& order_of(const PieceKey& key) { return key.is_dictionary() ? dictionaries_ : pages_; }
+  void note_use(Entries::iterator entry);
   void trim();
   void drop(Entries::iterator entry);
 
@@ -79,7 +84,7 @@ class PieceCache {
   std::shared_ptr<ByteBudget> memory_ = std::make_shared<ByteBudget>(INT64_MAX);
   std::mutex mutex_;
   Entries entries_;
-  int64_t uses_ = 0;
+  Order pages_, dictionaries_;
   int64_t bytes_ = 0;
 };
 
