@@ -17,21 +17,21 @@ find_package(CUDAToolkit REQUIRED)
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backend/cuda/*.cc
      ${CMAKE_SOURCE_DIR}/src/backend/cuda/*.cu)
 
-# cuDNN's header-only C++ front end (https://github.com/NVIDIA/cudnn-frontend). Without it attention runs by our kernels.
-find_path(CUDNN_FRONTEND_INCLUDE cudnn_frontend.h)
+# cuDNN's header-only C++ front end (https://github.com/NVIDIA/cudnn-frontend). Without it attention and convolutions run by our kernels.
+find_path(CUDNN_FRONTEND_INCLUDE cudnn_frontend.h PATHS ${CMAKE_SOURCE_DIR}/build/cudnn-frontend/include)
 if(NOT CUDNN_FRONTEND_INCLUDE)
-  message(STATUS "cudnn_frontend.h not found: attention without cuDNN (set CUDNN_FRONTEND_INCLUDE)")
-  list(FILTER cuda_sources EXCLUDE REGEX "/backend/cuda/sdpa/")
+  message(STATUS "cudnn_frontend.h not found: attention and convolutions without cuDNN (set CUDNN_FRONTEND_INCLUDE)")
+  list(FILTER cuda_sources EXCLUDE REGEX "/backend/cuda/cudnn/")
 endif()
 
 # The kernels and what calls the libraries; needs nothing of the house but src/base, so that the programs below run on a
 # machine that has only a driver and the toolkit's libraries.
 set(kernel_sources ${cuda_sources})
-list(FILTER kernel_sources INCLUDE REGEX "/cuda/(kernels|library|products|sdpa)/")
+list(FILTER kernel_sources INCLUDE REGEX "/cuda/(kernels|library|products|cudnn)/")
 list(REMOVE_ITEM cuda_sources ${kernel_sources})
 add_library(lockstep_cuda_kernels STATIC ${kernel_sources})
 target_include_directories(lockstep_cuda_kernels PUBLIC ${CMAKE_SOURCE_DIR}/src)
-target_compile_definitions(lockstep_cuda_kernels PUBLIC FMT_HEADER_ONLY)
+target_compile_definitions(lockstep_cuda_kernels PRIVATE FMT_HEADER_ONLY)
 target_link_libraries(lockstep_cuda_kernels PUBLIC CUDA::cudart_static ${CMAKE_DL_LIBS})
 if(CUDNN_FRONTEND_INCLUDE)
   target_compile_definitions(lockstep_cuda_kernels PUBLIC LOCKSTEP_CUDNN_FRONTEND
@@ -62,6 +62,7 @@ add_executable(gpu_limits ${probes}/gpu_limits.cu ${probes}/gpu_bench.cu)
 foreach(program kernel_check gpu_limits)
   target_sources(${program} PRIVATE src/base/dtype.cc src/base/philox.cc src/base/portable_math.cc)
   target_include_directories(${program} PRIVATE ${probes})
+  target_compile_definitions(${program} PRIVATE FMT_HEADER_ONLY)
   target_link_libraries(${program} PRIVATE lockstep_cuda_kernels)
   target_compile_options(${program} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${nvcc_options}>")
   target_link_options(${program} PRIVATE -static-libstdc++ -static-libgcc)

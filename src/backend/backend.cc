@@ -26,6 +26,8 @@ void Backend::copy(void* to, const void* from, int64_t bytes) {
 std::unique_ptr<Backend> make_backend(const DeviceOptions& options) {
   switch (options.kind) {
     case DeviceKind::kAuto:
+      if (refuse_cuda().empty()) return make_cuda_backend(options);
+      return make_cpu_backend(options.threads);
     case DeviceKind::kCpu: return make_cpu_backend(options.threads);
     case DeviceKind::kCuda: return make_cuda_backend(options);
   }

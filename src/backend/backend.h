@@ -66,6 +66,10 @@ class Backend {
   virtual int64_t alignment() const { return 64; }
   // What its kernels work in: kHost or kDevice.
   virtual MemoryKind memory() const { return MemoryKind::kDevice; }
+  // The most that was allocated on the device at once; 0 where it works in the host's memory.
+  virtual int64_t peak_bytes() const { return 0; }
+  // Whether its products take along what follows them (passes/product_epilogues.h).
+  virtual bool has_product_epilogues() const { return false; }
   // How many threads may work on the host for it.
   virtual int host_threads() const { return 1; }
 
@@ -93,7 +97,7 @@ struct DeviceOptions {
   int local_rank = 0;  // among the workers of this host, who divide its devices
 };
 // The one place that knows which devices there are. Throws UserError for one that this program or machine
-// lacks.
+// lacks. kAuto: a GPU where this program can use one, else the processor.
 std::unique_ptr<Backend> make_backend(const DeviceOptions& options);
 
 }  // namespace lockstep

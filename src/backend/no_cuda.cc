@@ -4,8 +4,12 @@
 
 namespace lockstep {
 
+std::string refuse_cuda() { return "this program is built without it"; }
+
 std::unique_ptr<Backend> make_cuda_backend(const DeviceOptions&) {
-  throw UserError("device cuda: this program is built without it; device: cpu trains on the processor");
+  throw UserError("device cuda: {}; device: cpu trains on the processor", refuse_cuda());
 }
+
+std::vector<std::string> describe_cuda() { return {refuse_cuda()}; }
 
 }  // namespace lockstep

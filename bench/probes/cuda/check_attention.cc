@@ -1,6 +1,9 @@
 #include "backend/cuda/kernels/attention.h"
+
+#include <cstdlib>
+
 #ifdef LOCKSTEP_CUDNN_FRONTEND
-#include "backend/cuda/sdpa/sdpa_plan.h"
+#include "backend/cuda/cudnn/sdpa_plan.h"
 #endif
 #include "kernel_check.h"
 
@@ -178,6 +181,8 @@ void check_attention(Checks& c) {
                           Case{dtype, 1, 40, 40, 2, 1, 33, true, 0, true, true, false},
                           Case{dtype, 1, 65, 65, 1, 1, 160, false, 0, false, false, false}})
       run_case(c, k, false);
+  // Under a checker of memory accesses the library's kernels take minutes, and are not ours to mend.
+  if (std::getenv("LOCKSTEP_KERNELS_ONLY") != nullptr) return;
   for (const DType dtype : {DType::kBF16, DType::kF16})
     for (const Case& k : {Case{dtype, 2, 256, 256, 4, 4, 64, true, 0, false, false, true},
                           Case{dtype, 1, 256, 256, 4, 2, 128, true, 0, false, false, true},

@@ -18,7 +18,7 @@
 #include "backend/cuda/library/cublaslt.h"
 #include "backend/cuda/products/matmul_plan.h"
 #ifdef LOCKSTEP_CUDNN_FRONTEND
-#include "backend/cuda/sdpa/sdpa_plan.h"
+#include "backend/cuda/cudnn/sdpa_plan.h"
 #endif
 #include "gpu_bench.h"
 

@@ -113,6 +113,8 @@ class CudaBackend : public Backend {
   std::string name() const override { return "cuda"; }
   std::string architecture() const override { return device_->architecture(); }
   int64_t alignment() const override { return 256; }
+  int64_t peak_bytes() const override { return device_->peak_bytes(); }
+  bool has_product_epilogues() const override { return true; }
   int host_threads() const override { return host_->host_threads(); }
 
   KernelChoice choose(const Graph& graph, const Node& node) override {

@@ -1,45 +1,24 @@
 #include "backend/cuda/device.h"
 
-#include <dlfcn.h>
-
+#include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/generated_kernels.h"
 #include "backend/cuda/kernels/launch.h"
 #include "backend/cuda/library/cublaslt.h"
+#include "backend/cuda/product_choices.h"
 #ifdef LOCKSTEP_CUDNN_FRONTEND
-#include "backend/cuda/sdpa/sdpa_plan.h"
+#include "backend/cuda/cudnn/library.h"
 #endif
 #include "base/error.h"
 
 namespace lockstep::cuda {
 namespace {
 
-// The runtime is linked into the program and finds the driver's library by itself; asking for that library
-// first tells a machine without a driver from one whose driver is of no use.
-void require_driver() {
-  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (driver == nullptr)
-    throw UserError(
-        "device cuda: no NVIDIA driver on this machine ({}); install one, or write device: cpu to train on "
-        "the "
-        "processor",
-        dlerror());
-  int has = 0;
-  cudaDriverGetVersion(&has);
-  if (has < CUDART_VERSION / 1000 * 1000)
-    throw UserError(
-        "device cuda: the NVIDIA driver serves CUDA {}.{}, this program needs {}.0; update the driver, or "
-        "write "
-        "device: cpu to train on the processor",
-        has / 1000, has % 1000 / 10, CUDART_VERSION / 1000);
-}
-
 int checked_ordinal(int ordinal) {
-  require_driver();
+  const std::string reason = refuse_cuda();
+  if (!reason.empty())
+    throw UserError("device cuda: {}; device: cpu trains on the processor", reason);
   int devices = 0;
-  const cudaError_t status = cudaGetDeviceCount(&devices);
-  if (status != cudaSuccess || devices == 0)
-    throw UserError("device cuda: the driver shows no GPU ({}); look at nvidia-smi and CUDA_VISIBLE_DEVICES",
-                    cudaGetErrorString(status));
+  require(cudaGetDeviceCount(&devices), "counting devices");
   return ordinal % devices;
 }
 
@@ -59,6 +38,7 @@ Device::~Device() {
   cudaDeviceSynchronize();
   reap(true);
   generated_.reset();
+  product_choices_.reset();
 #ifdef LOCKSTEP_CUDNN_FRONTEND
   if (cudnn_ != nullptr) destroy_cudnn_handle(cudnn_);
 #endif
@@ -98,6 +78,7 @@ void* Device::allocate(int64_t bytes) {
                       free, total);
   }
   require(status, "cudaMalloc");
+  count_allocated(memory, bytes);
   require(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), setup_), "zeroing memory");
   require(cudaStreamSynchronize(setup_), "zeroing memory");
   return memory;
@@ -141,11 +122,28 @@ void Device::reap(bool wait) {
   }
   for (const Leaving& leaving : done) {
     for (cudaEvent_t event : leaving.behind) give_event_back(event);
-    if (leaving.kind == MemoryKind::kPinned)
+    if (leaving.kind == MemoryKind::kPinned) {
       cudaFreeHost(leaving.memory);
-    else
-      cudaFree(leaving.memory);
+      continue;
+    }
+    cudaFree(leaving.memory);
+    const std::lock_guard lock(mutex_);
+    const auto found = sizes_.find(leaving.memory);
+    allocated_ -= found->second;
+    sizes_.erase(found);
   }
+}
+
+void Device::count_allocated(void* memory, int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  sizes_[memory] = bytes;
+  allocated_ += bytes;
+  peak_ = std::max(peak_, allocated_);
+}
+
+int64_t Device::peak_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return peak_;
 }
 
 cudaEvent_t Device::take_event() {
@@ -173,6 +171,15 @@ cublasLtHandle_t Device::products() {
     require(cublaslt().create(&products_), "a handle");
   }
   return products_;
+}
+
+ProductChoices& Device::product_choices() {
+  if (product_choices_ == nullptr)
+    product_choices_ = std::make_unique<ProductChoices>(
+        fmt::format("{} x{} cublasLt{}", properties_.name, properties_.multiProcessorCount,
+                    cublaslt().version()),
+        stream(StreamKind::kCompute));
+  return *product_choices_;
 }
 
 const std::string& Device::cudnn_refusal() {

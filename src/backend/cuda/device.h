@@ -5,6 +5,7 @@
 
 #include <array>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -19,6 +20,7 @@ struct cudnnContext;
 namespace lockstep::cuda {
 
 class GeneratedKernels;
+class ProductChoices;
 
 class Device {
  public:
@@ -40,12 +42,16 @@ class Device {
   // Given back to the system when all that is on the streams now has run.
   void free_later(void* memory, MemoryKind kind);
 
+  // The most that was allocated at once.
+  int64_t peak_bytes() const;
+
   // Events without times, used again and again.
   cudaEvent_t take_event();
   void give_event_back(cudaEvent_t event);
 
   Faults& faults() { return faults_; }
-  cublasLtHandle_t products();   // loads cuBLASLt
+  cublasLtHandle_t products();  // loads cuBLASLt
+  ProductChoices& product_choices();
   cudnnContext* cudnn_handle();  // loads cuDNN; one stream at a time
   // Why cuDNN cannot be used, "" where it can.
   const std::string& cudnn_refusal();
@@ -58,16 +64,20 @@ class Device {
     std::array<cudaEvent_t, kStreamKinds> behind;
   };
   void reap(bool wait);
+  void count_allocated(void* memory, int64_t bytes);
 
   int ordinal_;
   cudaDeviceProp properties_{};
   std::array<cudaStream_t, kStreamKinds> streams_{};
   cudaStream_t setup_ = nullptr;  // zeroes new memory without waiting for the others
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::map<void*, int64_t> sizes_;  // of what is allocated on the device
+  int64_t allocated_ = 0, peak_ = 0;
   std::vector<cudaEvent_t> events_;
   std::deque<Leaving> leaving_;
   Faults faults_;
   cublasLtHandle_t products_ = nullptr;
+  std::unique_ptr<ProductChoices> product_choices_;
   cudnnContext* cudnn_ = nullptr;
   bool asked_for_cudnn_ = false;
   std::string cudnn_refusal_;

@@ -1,17 +1,13 @@
-// GeneratedKernels: kernels compiled at run time, each source once: kept in the process and in a folder on
-// disk
-// ($LOCKSTEP_CACHE, else $XDG_CACHE_HOME/lockstep, else ~/.cache/lockstep), so that a second run compiles
-// nothing.
-//
-// A stored kernel is named by the hash of everything that makes it: source, compiler and architecture. One
-// that cannot be read or was cut short is compiled again.
+// GeneratedKernels: kernels compiled at run time, each source once: kept in the process and on disk
+// (disk_cache.h), so that a second run compiles nothing.
 #pragma once
 #include <cuda_runtime.h>
 
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <string>
+
+#include "backend/cuda/disk_cache.h"
 
 namespace lockstep::cuda {
 
@@ -31,7 +27,7 @@ class GeneratedKernels {
   std::string code_of(const std::string& source) const;
 
   std::string architecture_, compiler_;
-  std::filesystem::path folder_;  // empty: nothing is kept on disk
+  DiskCache disk_;
   std::mutex mutex_;
   struct Loaded {
     cudaLibrary_t library;

@@ -1,7 +1,7 @@
 // batch_norm and its gradient over [rows, channels], channels last.
 //
 // Statistics are sums over fixed parts of the rows, of differences from the first row's value so that little
-// is lost to cancellation; parts are added in double in index order.
+// is lost to cancellation; parts are added in double in a fixed order.
 #pragma once
 #include "backend/cuda/kernels/launch.h"
 

@@ -26,20 +26,56 @@ struct Running {
       sum = x;  // NaN stays
     }
   }
+
+  // The same for several at once: one look at the maximum, and the exponentials by one instruction each, whose
+  // error is two steps of the last place. The loss is limited by these otherwise, not by memory.
+  template <int N>
+  __device__ __forceinline__ void add(const float (&x)[N]) {
+    float most = x[0];
+#pragma unroll
+    for (int k = 1; k < N; ++k) most = fmaxf(most, x[k]);
+    if (!(fabsf(most) < INFINITY)) {
+#pragma unroll
+      for (int k = 0; k < N; ++k) add(x[k]);
+      return;
+    }
+    if (most > highest) {
+      sum *= power_of_two((highest - most) * kLog2E);
+      highest = most;
+    }
+    float more = 0;
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      more += power_of_two((x[k] - highest) * kLog2E);
+      total += x[k];
+    }
+    sum += more;
+  }
+
+  static constexpr float kLog2E = 1.44269504f;
+  static __device__ __forceinline__ float power_of_two(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+  }
 };
 
-// Calls body(value, index) for this thread's elements of the row.
-template <typename T, typename Body>
-__device__ __forceinline__ void for_row(const T* row, int64_t classes, bool packed, const Body& body) {
+template <typename T>
+__device__ __forceinline__ Running add_row(const T* row, int64_t classes, bool packed) {
+  Running mine;
   if (!packed) {
-    for (int64_t i = threadIdx.x; i < classes; i += kThreads) body(to_float(row[i]), i);
-    return;
+    for (int64_t i = threadIdx.x; i < classes; i += kThreads) mine.add(to_float(row[i]));
+    return mine;
   }
+#pragma unroll 2
   for (int64_t i = threadIdx.x * kPack<T>; i < classes; i += kThreads * kPack<T>) {
     const Pack<T> pack = load_pack(row + i);
+    float x[kPack<T>];
 #pragma unroll
-    for (int k = 0; k < kPack<T>; ++k) body(to_float(pack.v[k]), i + k);
+    for (int k = 0; k < kPack<T>; ++k) x[k] = to_float(pack.v[k]);
+    mine.add(x);
   }
+  return mine;
 }
 
 struct RowSums {
@@ -48,8 +84,7 @@ struct RowSums {
 
 template <typename T>
 __device__ RowSums row_sums(const T* row, int64_t classes, bool packed) {
-  Running mine;
-  for_row(row, classes, packed, [&](float x, int64_t) { mine.add(x); });
+  const Running mine = add_row(row, classes, packed);
   const float highest = block_all<kThreads>(mine.highest, Max{});
   const float scaled = mine.highest == -INFINITY ? mine.sum : mine.sum * expf(mine.highest - highest);
   const float sum = block_all<kThreads>(scaled);

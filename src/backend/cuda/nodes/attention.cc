@@ -2,14 +2,12 @@
 // kernels.
 #include "backend/cuda/kernels/attention.h"
 
-#include <map>
-#include <mutex>
-
 #include "backend/cuda/kernel_def.h"
 #include "base/error.h"
 #include "ops/attention_rule.h"
 #ifdef LOCKSTEP_CUDNN_FRONTEND
-#include "backend/cuda/sdpa/sdpa_plan.h"
+#include "backend/cuda/cudnn/sdpa_plan.h"
+#include "backend/cuda/nodes/kept_plans.h"
 #endif
 
 namespace lockstep::cuda {
@@ -105,22 +103,15 @@ class Attention : public NodeKernel {
 
 #ifdef LOCKSTEP_CUDNN_FRONTEND
 
-// Layers of one shape share a plan, which takes the library some hundred milliseconds.
 std::shared_ptr<const SdpaPlan> plan_for(Device& device, const AttentionShape& s, bool gradient) {
-  static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<const SdpaPlan>> made;
-  const std::string key =
-      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<const void*>(&device),
-                  gradient, s.batch, s.queries, s.keys, s.heads, s.kv_heads, s.head_dim, s.causal, s.window,
-                  s.scale, name_of(s.dtype), s.q.row, s.q.head, s.q.batch, s.k.row, s.k.batch);
-  const std::lock_guard lock(mutex);
-  std::shared_ptr<const SdpaPlan> plan = made[key].lock();
-  if (plan == nullptr) {
-    const auto direction = gradient ? SdpaPlan::Direction::kBackward : SdpaPlan::Direction::kForward;
-    plan = std::make_shared<const SdpaPlan>(device.cudnn_handle(), s, direction);
-    made[key] = plan;
-  }
-  return plan;
+  static KeptPlans<SdpaPlan> plans;
+  const std::string description =
+      fmt::format("sdpa {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", gradient, s.batch, s.queries,
+                  s.keys, s.heads, s.kv_heads, s.head_dim, s.causal, s.window, s.scale, name_of(s.dtype),
+                  s.q.row, s.q.head, s.q.batch, s.k.row, s.k.batch);
+  return plans.get(device, description, [&](cudnnHandle_t handle) {
+    return SdpaPlan(handle, s, gradient ? SdpaPlan::Direction::kBackward : SdpaPlan::Direction::kForward);
+  });
 }
 
 class CudnnAttention : public NodeKernel {

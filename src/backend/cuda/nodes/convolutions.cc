@@ -1,7 +1,11 @@
-// conv2d and its gradients.
+// conv2d and its gradients: through cuDNN where it has an engine that serves, else by our kernels.
 #include "backend/cuda/kernel_def.h"
 #include "backend/cuda/kernels/convolution.h"
 #include "ops/conv_shape.h"
+#ifdef LOCKSTEP_CUDNN_FRONTEND
+#include "backend/cuda/cudnn/convolution_plan.h"
+#include "backend/cuda/nodes/kept_plans.h"
+#endif
 
 namespace lockstep::cuda {
 namespace {
@@ -53,9 +57,68 @@ class GradFilter : public Convolution {
   }
 };
 
+#ifdef LOCKSTEP_CUDNN_FRONTEND
+
+ConvolutionPlan::Kind kind_of(const Node& node) {
+  if (node.op->name == "conv2d_grad_input") return ConvolutionPlan::Kind::kGradInput;
+  if (node.op->name == "conv2d_grad_filter") return ConvolutionPlan::Kind::kGradFilter;
+  return ConvolutionPlan::Kind::kForward;
+}
+
+std::shared_ptr<const ConvolutionPlan> plan_for(Device& device, const ConvolutionShape& s,
+                                                ConvolutionPlan::Kind kind) {
+  static KeptPlans<ConvolutionPlan> plans;
+  const auto axis = [](const ConvolutionShape::Axis& a) {
+    return fmt::format("{} {} {} {} {} {}", a.input, a.output, a.kernel, a.stride, a.dilation, a.before);
+  };
+  const std::string description = fmt::format(
+      "convolution {} {} {} {} {} {} {} {} {}", static_cast<int>(kind), s.batch, s.channels, s.outputs,
+      s.groups, axis(s.rows), axis(s.columns), name_of(s.dtype), name_of(s.filter_dtype));
+  return plans.get(device, description,
+                   [&](cudnnHandle_t handle) { return ConvolutionPlan(handle, s, kind); });
+}
+
+class CudnnConvolution : public NodeKernel {
+ public:
+  CudnnConvolution(const Graph& graph, const Node& node, Device& device)
+      : device_(device), plan_(plan_for(device, shape_of(graph, node), kind_of(node))) {}
+
+  int64_t workspace_bytes() const override { return plan_->workspace_bytes(); }
+
+ protected:
+  void launch(const KernelArgs& args, cudaStream_t stream) override {
+    cudnnHandle_t handle = device_.cudnn_handle();
+    set_cudnn_stream(handle, stream);
+    plan_->run(handle, args.inputs[0], args.inputs[1], args.outputs[0], args.workspace);
+  }
+
+ private:
+  Device& device_;
+  std::shared_ptr<const ConvolutionPlan> plan_;
+};
+
+std::string refuse_cudnn(const Graph& graph, const Node& node, Device& device) {
+  if (!device.cudnn_refusal().empty()) return device.cudnn_refusal();
+  const ConvolutionShape s = shape_of(graph, node);
+  if (s.batch * s.rows.output * s.columns.output * s.outputs * s.channels == 0)
+    return "there is nothing to convolve";
+  try {
+    plan_for(device, s, kind_of(node));
+    return "";
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+}
+
+#endif
+
 }  // namespace
 
 void add_convolutions(KernelDefs& defs) {
+#ifdef LOCKSTEP_CUDNN_FRONTEND
+  for (const std::string_view op : {"conv2d", "conv2d_grad_input", "conv2d_grad_filter"})
+    defs.push_back({op, "cuda.convolution_cudnn", refuse_cudnn, make_kernel<CudnnConvolution>});
+#endif
   defs.push_back({"conv2d", "cuda.conv2d_plain", refuse_nothing, make_kernel<Convolution>});
   defs.push_back(
       {"conv2d_grad_input", "cuda.conv2d_grad_input_plain", refuse_nothing, make_kernel<GradInput>});

@@ -1,5 +1,5 @@
 // Pointwise ops, fused and fused_sum: kernels generated from the body of the region.
-#include <cstring>
+#include <algorithm>
 #include <optional>
 
 #include "backend/cuda/fused_source.h"
@@ -33,13 +33,13 @@ const Node* sum_of(const Graph& body) {
   return found ? &body.nodes().back() : nullptr;
 }
 
-// What the kernel stores: the results but a sum, then what is summed.
+// What the kernel stores: the results but a sum, then what is summed unless it is a result too.
 std::vector<Value> stored_values(const Graph& body) {
   const Node* const sum = sum_of(body);
   std::vector<Value> stored;
   for (const GraphOutput& output : body.outputs())
     if (sum == nullptr || output.value != sum->outputs[0]) stored.push_back(output.value);
-  if (sum != nullptr) stored.push_back(sum->inputs[0]);
+  if (sum != nullptr && std::ranges::count(stored, sum->inputs[0]) == 0) stored.push_back(sum->inputs[0]);
   return stored;
 }
 
@@ -59,20 +59,22 @@ class Region : public NodeKernel {
         source_(fused_source(body_, stored_, layout_, region_width(body_, stored_, layout_))) {
     if (const Node* const sum = sum_of(body_)) {
       sum_.emplace(body_, *sum);
-      term_bytes_ = padded(body_.type(sum->inputs[0]).bytes());
+      term_ = static_cast<size_t>(std::ranges::find(stored_, sum->inputs[0]) - stored_.begin());
+      // The outputs are the sum and the other results: one more is stored where the term is none of them.
+      if (stored_.size() == body_.outputs().size()) term_bytes_ = padded(body_.type(sum->inputs[0]).bytes());
     }
     if (layout_.count > 0) kernel_ = device.generated().get(source_.text);
   }
 
-  // What is summed, then the sum's own.
+  // What is summed where it is no result, then the sum's own.
   int64_t workspace_bytes() const override { return sum_ ? term_bytes_ + sum_->workspace_bytes() : 0; }
 
  protected:
   void launch(const KernelArgs& args, cudaStream_t stream) override {
     std::vector<void*> results(args.outputs.begin() + (sum_ ? 1 : 0), args.outputs.end());
-    if (sum_) results.push_back(args.workspace);
+    if (term_bytes_ > 0) results.push_back(args.workspace);
     if (layout_.count > 0) sweep(args, results, stream);
-    if (sum_) sum_->run(stream, args.workspace, args.outputs[0], part_of(args.workspace, term_bytes_));
+    if (sum_) sum_->run(stream, results[term_], args.outputs[0], part_of(args.workspace, term_bytes_));
   }
 
  private:
@@ -121,8 +123,44 @@ class Region : public NodeKernel {
   FusedSource source_;
   cudaKernel_t kernel_ = nullptr;
   std::optional<SumPlan> sum_;
-  int64_t term_bytes_ = 0;
+  size_t term_ = 0;         // among stored_
+  int64_t term_bytes_ = 0;  // of the workspace
 };
+
+// A sum of 16-bit values over all axes but the last in f32 (the gradient of a bias): sums are in float anyway, so
+// the values are read as they are, where the region would write them out in f32 first. The order is the same:
+// columns are added row by row, however many a thread has.
+class SumOfCast : public NodeKernel {
+ public:
+  SumOfCast(const Graph& graph, const Node& node, Device&) : SumOfCast(fused_body(graph, node)) {}
+  int64_t workspace_bytes() const override { return sum_.workspace_bytes(); }
+
+ protected:
+  void launch(const KernelArgs& args, cudaStream_t stream) override {
+    sum_.run(stream, args.inputs[0], args.outputs[0], args.workspace);
+  }
+
+ private:
+  explicit SumOfCast(const Graph& body)
+      : sum_(body, body.nodes()[1], body.type(body.inputs()[0].value).dtype) {}
+  SumPlan sum_;
+};
+
+bool sums_columns(const Shape& from, const Shape& to) {
+  return from.rank() > 1 && from[-1] > 1 && to.numel() == from[-1] && from.numel() > from[-1];
+}
+
+std::string refuse_unless_sum_of_cast(const Graph& graph, const Node& node, Device&) {
+  const Graph body = fused_body(graph, node);
+  const auto& nodes = body.nodes();
+  const bool is_one = body.inputs().size() == 1 && body.outputs().size() == 1 && nodes.size() == 2 &&
+                      nodes[0].op->name == "cast" && nodes[1].op->traits.reduction &&
+                      body.type(nodes[0].outputs[0]).dtype == DType::kF32 &&
+                      is_floating(body.type(body.inputs()[0].value).dtype) &&
+                      body.type(nodes[0].outputs[0]).shape == body.type(body.inputs()[0].value).shape &&
+                      sums_columns(body.type(nodes[1].inputs[0]).shape, body.type(nodes[1].outputs[0]).shape);
+  return is_one ? "" : "it is more than the sum of columns in f32";
+}
 
 std::string refuse(const Graph& graph, const Node& node, Device& device) {
   const Graph body = body_of(graph, node);
@@ -140,6 +178,7 @@ std::string refuse(const Graph& graph, const Node& node, Device& device) {
 void add_pointwise(KernelDefs& defs) {
   defs.push_back({kAnyPointwise, "cuda.pointwise", refuse, make_kernel<Region>});
   defs.push_back({"fused", "cuda.fused", refuse, make_kernel<Region>});
+  defs.push_back({"fused_sum", "cuda.sum_of_cast", refuse_unless_sum_of_cast, make_kernel<SumOfCast>});
   defs.push_back({"fused_sum", "cuda.fused_sum", refuse, make_kernel<Region>});
 }
 

@@ -8,7 +8,11 @@
 namespace lockstep::cuda {
 
 // From the last group of axes to the first, so that every sweep finds its axes adjacent.
-SumPlan::SumPlan(const Graph& graph, const Node& node) : dtype_(in_type(graph, node, 0).dtype) {
+SumPlan::SumPlan(const Graph& graph, const Node& node)
+    : SumPlan(graph, node, in_type(graph, node, 0).dtype) {}
+
+SumPlan::SumPlan(const Graph& graph, const Node& node, DType from)
+    : from_(from), dtype_(in_type(graph, node, 0).dtype) {
   Shape shape = in_type(graph, node, 0).shape;
   const std::vector<int> axes = reduced_axes(shape, node.attributes);
   int64_t terms = 1;
@@ -41,7 +45,7 @@ void SumPlan::run(cudaStream_t stream, const void* x, void* out, void* workspace
   for (size_t i = 0; i < sweeps_.size(); ++i) {
     const bool last = i + 1 == sweeps_.size();
     void* const to = last ? out : part_of(workspace, static_cast<int64_t>(i % 2) * between_);
-    sum_axis(stream, sweeps_[i], i == 0 ? dtype_ : DType::kF32, from, last ? scale_ : 1.0f,
+    sum_axis(stream, sweeps_[i], i == 0 ? from_ : DType::kF32, from, last ? scale_ : 1.0f,
              last ? dtype_ : DType::kF32, to, partials);
     from = to;
   }

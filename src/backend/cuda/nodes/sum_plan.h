@@ -12,12 +12,14 @@ class SumPlan {
  public:
   // `node` is a sum or mean of a floating tensor.
   SumPlan(const Graph& graph, const Node& node);
+  // The same of values that are stored as another type and are cast to the node's.
+  SumPlan(const Graph& graph, const Node& node, DType from);
 
   int64_t workspace_bytes() const { return 2 * between_ + partials_; }
   void run(cudaStream_t stream, const void* x, void* out, void* workspace) const;
 
  private:
-  DType dtype_;
+  DType from_, dtype_;
   float scale_ = 1;
   std::vector<ReducedShape> sweeps_;
   int64_t between_ = 0;   // bytes of a sum that another sweep reads

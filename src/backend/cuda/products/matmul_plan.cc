@@ -82,6 +82,16 @@ AlgorithmChoice describe(const cublasLtMatmulAlgo_t& algorithm, size_t workspace
 
 }  // namespace
 
+bool has_bias(Epilogue epilogue) {
+  return epilogue == Epilogue::kBias || epilogue == Epilogue::kGeluAuxBias ||
+         epilogue == Epilogue::kDGeluBiasGrad || epilogue == Epilogue::kBiasGradB;
+}
+
+bool has_aux(Epilogue epilogue) {
+  return epilogue == Epilogue::kGeluAux || epilogue == Epilogue::kGeluAuxBias ||
+         epilogue == Epilogue::kDGelu || epilogue == Epilogue::kDGeluBiasGrad;
+}
+
 std::string MatmulShape::text() const {
   return fmt::format("{}x{}x{}{} {}{} {}{}{}{}", m, n, k, batch > 1 ? fmt::format(" x{}", batch) : "",
                      transpose_a ? "T" : "N", transpose_b ? "T" : "N", name_of(dtype),
@@ -118,11 +128,8 @@ MatmulPlan::MatmulPlan(cublasLtHandle_t handle, const MatmulShape& shape, int64_
   set(desc_, CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(desc_, CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(desc_, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(shape.epilogue));
-  if (shape.epilogue != Epilogue::kNone)
-    set(desc_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(shape.bias));
-  const bool aux = shape.epilogue == Epilogue::kGeluAux || shape.epilogue == Epilogue::kGeluAuxBias ||
-                   shape.epilogue == Epilogue::kDGelu || shape.epilogue == Epilogue::kDGeluBiasGrad;
-  if (aux) set(desc_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.n);
+  if (has_bias(shape.epilogue)) set(desc_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(shape.bias));
+  if (has_aux(shape.epilogue)) set(desc_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.n);
   a_ = layout(shape.dtype, shape.transpose_a ? shape.k : shape.m, shape.transpose_a ? shape.m : shape.k,
               shape.batch, shape.a_stride);
   b_ = layout(shape.dtype, shape.transpose_b ? shape.n : shape.k, shape.transpose_b ? shape.k : shape.n,
@@ -139,13 +146,18 @@ MatmulPlan::~MatmulPlan() {
 }
 
 void MatmulPlan::set_pointers(const MatmulArgs& args) const {
-  if (args.bias != nullptr) set(desc_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias);
-  if (args.aux != nullptr) set(desc_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, args.aux);
+  if (has_bias(shape_.epilogue)) set(desc_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.bias);
+  if (has_aux(shape_.epilogue)) set(desc_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, args.aux);
 }
 
 std::vector<AlgorithmChoice> MatmulPlan::candidates(int most, const MatmulArgs& args) const {
   const CublasLt& lt = cublaslt();
-  set_pointers(args);
+  // The library looks at how addresses are aligned; a plan's are, by more than it asks for.
+  static char aligned[256] __attribute__((aligned(256)));
+  MatmulArgs looked_at = args;
+  if (args.bias == nullptr) looked_at.bias = aligned;
+  if (args.aux == nullptr) looked_at.aux = aligned;
+  set_pointers(looked_at);
   cublasLtMatmulPreference_t preference = nullptr;
   require(lt.preference_create(&preference), "a preference");
   const auto limit = static_cast<uint64_t>(workspace_limit_);
@@ -180,7 +192,8 @@ void MatmulPlan::run(cudaStream_t stream, const MatmulArgs& args, const Algorith
                      void* workspace) const {
   set_pointers(args);
   const float alpha = 1.0f, beta = shape_.accumulate ? 1.0f : 0.0f;
-  require(cublaslt().matmul(handle_, desc_, &alpha, args.b, b_, args.a, a_, &beta, args.d, d_, args.d, d_,
+  const void* const c = args.c != nullptr ? args.c : args.d;
+  require(cublaslt().matmul(handle_, desc_, &alpha, args.b, b_, args.a, a_, &beta, c, d_, args.d, d_,
                             &choice.algorithm, workspace, static_cast<size_t>(choice.workspace), stream),
           "a product");
 }

@@ -28,6 +28,10 @@ enum class Epilogue : uint8_t {
   kBiasGradB,  // bias receives the sums of op(B) over the inner axis, one per column: a bias gradient in dW
 };
 
+// Which of the addresses in MatmulArgs an epilogue has; the library refuses one that it has no use for.
+bool has_bias(Epilogue epilogue);
+bool has_aux(Epilogue epilogue);
+
 struct MatmulShape {
   int64_t m = 0, n = 0, k = 0;
   int64_t batch = 1;
@@ -38,7 +42,7 @@ struct MatmulShape {
   DType result = DType::kBF16;  // of C and D
   DType bias = DType::kBF16;
   bool tf32 = false;        // fp32 operands rounded to tf32
-  bool accumulate = false;  // beta = 1 with C = D
+  bool accumulate = false;  // beta = 1
   Epilogue epilogue = Epilogue::kNone;
 
   std::string text() const;
@@ -51,6 +55,7 @@ struct MatmulArgs {
   void* d = nullptr;
   void* bias = nullptr;
   void* aux = nullptr;
+  const void* c = nullptr;  // what is accumulated onto where it is not d
 };
 
 // What cuBLASLt calls an algorithm: opaque, and storable for one version of the library on one device.

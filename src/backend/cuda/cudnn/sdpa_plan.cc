@@ -1,18 +1,10 @@
-// The only file that includes cuDNN's C++ front end, which takes long to compile. The front end is
-// header-only and is found at build time (LOCKSTEP_CUDNN_FRONTEND); it loads nothing but what cudnn_dlhandle
-// names, and libcudart.
-#include "backend/cuda/sdpa/sdpa_plan.h"
+#include "backend/cuda/cudnn/sdpa_plan.h"
 
 #include <cudnn_frontend.h>
 
 #include <unordered_map>
 
-#include "backend/cuda/library/shared_library.h"
 #include "base/error.h"
-
-namespace cudnn_frontend {
-void* cudnn_dlhandle = nullptr;
-}
 
 namespace lockstep::cuda {
 namespace {
@@ -73,31 +65,6 @@ struct SdpaPlan::Graph {
   fe::graph::Graph graph;
 };
 
-const Cudnn& cudnn() {
-  static const Cudnn loaded = [] {
-    const SharedLibrary library({"libcudnn.so.9", "libcudnn.so"}, "attention on a GPU");
-    fe::cudnn_dlhandle = library.handle();
-    decltype(&cudnnGetVersion) version = nullptr;
-    library.find("cudnnGetVersion", version);
-    return Cudnn{static_cast<int64_t>(version()), library.path()};
-  }();
-  return loaded;
-}
-
-cudnnHandle_t make_cudnn_handle() {
-  cudnn();
-  cudnnHandle_t handle = nullptr;
-  if (fe::detail::create_handle(&handle) != CUDNN_STATUS_SUCCESS) throw DeviceError("cuDNN: no handle");
-  return handle;
-}
-
-void destroy_cudnn_handle(cudnnHandle_t handle) { fe::detail::destroy_handle(handle); }
-
-void set_cudnn_stream(cudnnHandle_t handle, cudaStream_t stream) {
-  if (fe::detail::set_stream(handle, stream) != CUDNN_STATUS_SUCCESS)
-    throw DeviceError("cuDNN: setting a stream");
-}
-
 std::string SdpaPlan::refusal(const AttentionShape& s) {
   if (s.dtype == DType::kF32) return "heads are f32";
   if (s.keys_visible != nullptr || s.documents != nullptr) return "keys or documents are masked";
@@ -152,8 +119,7 @@ SdpaPlan::SdpaPlan(cudnnHandle_t handle, const AttentionShape& s, Direction dire
   check(g.build_plans(handle), "building a plan for attention");
 }
 
-SdpaPlan::SdpaPlan(cudnnHandle_t handle, const AttentionShape&, Direction,
-                   const std::vector<uint8_t>& serialized)
+SdpaPlan::SdpaPlan(cudnnHandle_t handle, const std::vector<uint8_t>& serialized)
     : graph_(std::make_unique<Graph>()) {
   check(graph_->graph.deserialize(handle, serialized), "reading a stored plan for attention");
 }

@@ -4,26 +4,15 @@
 // instead of adding dQ with atomics; the plan of a step must count it. Each sequence is independent, so a
 // batch may be cut into slices that share a smaller workspace without changing a bit.
 #pragma once
-#include <cudnn.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "backend/cuda/cudnn/library.h"
 #include "backend/cuda/kernels/attention.h"
 
 namespace lockstep::cuda {
-
-// The cuDNN that is loaded: 91400 for 9.14.0. UserError where none can be.
-struct Cudnn {
-  int64_t version = 0;
-  std::string path;
-};
-const Cudnn& cudnn();
-cudnnHandle_t make_cudnn_handle();
-void destroy_cudnn_handle(cudnnHandle_t handle);
-void set_cudnn_stream(cudnnHandle_t handle, cudaStream_t stream);
 
 class SdpaPlan {
  public:
@@ -35,8 +24,7 @@ class SdpaPlan {
 
   SdpaPlan(cudnnHandle_t handle, const AttentionShape& shape, Direction direction, bool deterministic = true);
   // From what serialized() gave, for the same shape and library.
-  SdpaPlan(cudnnHandle_t handle, const AttentionShape& shape, Direction direction,
-           const std::vector<uint8_t>& serialized);
+  SdpaPlan(cudnnHandle_t handle, const std::vector<uint8_t>& serialized);
   ~SdpaPlan();
   SdpaPlan(SdpaPlan&&) noexcept;
 

@@ -1,0 +1,78 @@
+// Which GPUs and libraries this machine offers.
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+
+#include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/library/cublaslt.h"
+#include "backend/cuda/library/nvrtc.h"
+#ifdef LOCKSTEP_CUDNN_FRONTEND
+#include "backend/cuda/cudnn/library.h"
+#endif
+#include "base/error.h"
+
+namespace lockstep {
+namespace {
+
+std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+// A library in its own words, or why it cannot be loaded.
+template <typename Describe>
+std::string library_line(const char* name, const char* use, const Describe& describe) {
+  try {
+    return fmt::format("{} {}: {}", name, describe(), use);
+  } catch (const UserError& error) {
+    return fmt::format("{}: {}", name, error.what());
+  }
+}
+
+}  // namespace
+
+// The runtime is linked into the program and finds the driver's library by itself; asking for that library
+// first distinguishes a machine without a driver from one whose driver is of no use.
+std::string refuse_cuda() {
+  if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) == nullptr)
+    return fmt::format("no NVIDIA driver on this machine ({})", dlerror());
+  int has = 0;
+  cudaDriverGetVersion(&has);
+  if (has < CUDART_VERSION / 1000 * 1000)
+    return fmt::format("the NVIDIA driver serves CUDA {}, this program needs {}.0: update the driver",
+                       version_text(has), CUDART_VERSION / 1000);
+  int devices = 0;
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status != cudaSuccess || devices == 0)
+    return fmt::format("the driver shows no GPU ({}): look at nvidia-smi and CUDA_VISIBLE_DEVICES",
+                       cudaGetErrorString(status));
+  return "";
+}
+
+std::vector<std::string> describe_cuda() {
+  if (const std::string reason = refuse_cuda(); !reason.empty()) return {reason};
+  std::vector<std::string> lines;
+  int driver = 0, devices = 0;
+  cudaDriverGetVersion(&driver);
+  cudaGetDeviceCount(&devices);
+  lines.push_back(fmt::format("driver for CUDA {}, program built with {}", version_text(driver),
+                              version_text(CUDART_VERSION)));
+  for (int i = 0; i < devices; ++i) {
+    cudaDeviceProp device{};
+    if (cudaGetDeviceProperties(&device, i) != cudaSuccess) continue;
+    lines.push_back(fmt::format("device {}: {}, sm_{}{}, {} multiprocessors, {:.1f} GiB", i, device.name,
+                                device.major, device.minor, device.multiProcessorCount,
+                                static_cast<double>(device.totalGlobalMem) / (1 << 30)));
+  }
+  lines.push_back(library_line("cuBLASLt", "matrix products", [] {
+    return fmt::format("{} ({})", cuda::cublaslt().version(), cuda::cublaslt().path);
+  }));
+  lines.push_back(
+      library_line("NVRTC", "fused pointwise kernels, compiled once and kept", cuda::nvrtc_version));
+#ifdef LOCKSTEP_CUDNN_FRONTEND
+  lines.push_back(library_line("cuDNN", "attention and convolutions; without it by our own kernels", [] {
+    return fmt::format("{} ({})", cuda::cudnn().version, cuda::cudnn().path);
+  }));
+#else
+  lines.emplace_back("cuDNN: this program is built without it; attention and convolutions by our own kernels");
+#endif
+  return lines;
+}
+
+}  // namespace lockstep
