@@ -58,7 +58,11 @@ void StepInputs::set(std::string_view name, const void* host, int64_t bytes) {
   if (slots_.empty()) return backend_.compute().copy(address(name), host, bytes);
   Slot& slot = slots_[current_];
   if (slot.copied) slot.copied->wait();
-  std::memcpy(static_cast<char*>(slot.pinned->data()) + entry.offset, host, static_cast<size_t>(bytes));
+  char* const pinned = static_cast<char*>(slot.pinned->data()) + entry.offset;
+  std::memcpy(pinned, host, static_cast<size_t>(bytes));
+  Stream& copies = backend_.stream(StreamKind::kCopy);
+  if (slot.given.empty() && slot.consumed) copies.wait(slot.consumed);
+  copies.copy(static_cast<char*>(slot.device->data()) + entry.offset, pinned, bytes);
   slot.given.push_back(entry);
 }
 
@@ -72,9 +76,6 @@ void StepInputs::submit() {
   const auto at = [](Buffer& buffer, const Entry& entry) {
     return static_cast<char*>(buffer.data()) + entry.offset;
   };
-  if (slot.consumed) copies.wait(slot.consumed);
-  for (const Entry& entry : slot.given)
-    copies.copy(at(*slot.device, entry), at(*slot.pinned, entry), entry.bytes);
   slot.copied = copies.record();
   compute.wait(slot.copied);
   for (const Entry& entry : slot.given)
