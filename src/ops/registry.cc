@@ -9,7 +9,7 @@ namespace lockstep {
     X(abs) X(sign) X(minimum) X(maximum) X(clamp) X(where) X(compare) X(logical_not) X(cast) \
   /* shapes */ X(lower_triangle) X(lower_triangle_grad) X(constant) X(iota) X(reshape) X(broadcast) X(transpose) X(slice) X(concat) X(split) X(pad) \
   /* reductions */ X(sum) X(mean) X(max) X(max_grad) X(argmax) \
-  /* products */ X(matmul) \
+  /* products */ X(matmul) X(linear) X(matmul_gelu_grad) \
   /* fused */ X(fused) X(fused_sum) \
   /* convolution */ X(conv2d) X(conv2d_grad_input) X(conv2d_grad_filter) \
     X(max_pool2d) X(max_pool2d_grad) X(avg_pool2d) X(avg_pool2d_grad) \

@@ -13,6 +13,7 @@
 #include "passes/dce.h"
 #include "passes/fuse.h"
 #include "passes/patterns.h"
+#include "passes/product_epilogues.h"
 #include "passes/recompute.h"
 #include "passes/row_gradients.h"
 #include "passes/schedule.h"
@@ -51,6 +52,8 @@ constexpr std::array kPasses = {
          run_simplify},
     Pass{"cse", "computes common subexpressions once", Stage::kDifferentiated, false, run_cse},
     Pass{"dce", "removes what no output needs", Stage::kDifferentiated, false, run_dce},
+    Pass{"product_epilogues", "products take along what follows them, where the backend has such products",
+         Stage::kDifferentiated, true, take_product_epilogues},
     Pass{"recompute", "runs parts of forward again to keep less for backward", Stage::kDifferentiated, false,
          recompute},
     Pass{"patterns", "gives groups of ops the kernels made for them", Stage::kDifferentiated, true,

@@ -27,6 +27,7 @@ struct PassOptions {
   bool accumulate_gradients = false;
   Recompute recompute = Recompute::kNone;
   DType compute = DType::kF32;       // or bf16, for products and what follows them
+  bool product_epilogues = false;    // the backend's products take a bias, a residual or a slope along
   bool stochastic_rounding = false;  // of parameters to bf16, by the graph input kRoundingInput
   std::vector<ShardAxis> shard;      // none: the graph is for one rank
   std::vector<std::string> disabled;

@@ -6,7 +6,9 @@ namespace lockstep {
 
 Plan compile_plan(const Graph& graph, Backend& backend, const PassOptions& options, const Region& region,
                   CompileReport* report) {
-  Graph lowered = run_passes(graph, options, report != nullptr ? &report->passes : nullptr);
+  PassOptions passes = options;
+  passes.product_epilogues = backend.has_product_epilogues();
+  Graph lowered = run_passes(graph, passes, report != nullptr ? &report->passes : nullptr);
   const auto start = std::chrono::steady_clock::now();
   Plan plan = make_plan(std::move(lowered), backend, region);
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
