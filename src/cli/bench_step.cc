@@ -25,12 +25,12 @@ using Clock = std::chrono::steady_clock;
 
 struct BenchOptions {
   ModelOptions model;
-  int threads = 2;
+  DeviceOptions device{.kind = DeviceKind::kCpu, .threads = 2};
   int64_t steps = 10;
   int64_t warmup = 2;
   std::string recompute = "none";
   std::vector<std::string> disabled;
-  bool bf16 = false, bf16_pure = false;
+  std::string precision = "fp32";
   bool json = false;
   bool profile = false;
   bool floor = false;
@@ -112,20 +112,21 @@ double median_of(std::vector<double> values) {
 }
 
 void run(const BenchOptions& options) {
-  const auto backend = make_cpu_backend(options.threads);
+  const auto backend = make_backend(options.device);
   const int64_t libraries = status_bytes("VmHWM");
   const Model built = build_model(options.model);
-  const Model model = options.bf16_pure ? stored_in(DType::kBF16, built) : built;
+  const Model model = options.precision == "bf16_pure" ? stored_in(DType::kBF16, built) : built;
   const int64_t resident_before = status_bytes("RssAnon");
   TrainOptions train_options;
   train_options.passes.recompute = parse_recompute(options.recompute);
   train_options.passes.disabled = options.disabled;
-  if (options.bf16 || options.bf16_pure) train_options.passes.compute = DType::kBF16;
+  if (options.precision != "fp32") train_options.passes.compute = DType::kBF16;
   const auto start = Clock::now();
   TrainStep train(model, *backend, train_options);
   const double ready_ms = milliseconds_since(start);
 
   std::vector<double> times, updates;
+  double first_step_ms = 0;
   StepResult first;
   StepResult last;
   for (int64_t step = 1; step <= options.warmup + options.steps; ++step) {
@@ -135,6 +136,8 @@ void run(const BenchOptions& options) {
       train.backward().set_profiling(true);
       train.update().set_profiling(true);
     }
+    // A run copies inputs while the step before computes; here they are on the device before the clock starts.
+    backend->stream(StreamKind::kCopy).synchronize();
     const auto begin = Clock::now();
     last = train.accumulate();
     const auto accumulated = Clock::now();
@@ -143,7 +146,10 @@ void run(const BenchOptions& options) {
       times.push_back(milliseconds_since(begin));
       updates.push_back(milliseconds_since(accumulated));
     }
-    if (step == 1) first = last;
+    if (step == 1) {
+      first = last;
+      first_step_ms = milliseconds_since(start);
+    }
   }
   // Updates of table rows that were put off belong to the steps: each step carries its share.
   const auto deferred_start = Clock::now();
@@ -156,7 +162,9 @@ void run(const BenchOptions& options) {
 
   const MemoryReport& memory = train.backward().plan().memory;
   nlohmann::json report = {{"model", options.model.model},
-                           {"threads", options.threads},
+                           {"device", backend->name()},
+                           {"precision", options.precision},
+                           {"threads", options.device.threads},
                            {"architecture", backend->architecture()},
                            {"parameters", train.param_count()},
                            {"step_ms", median},
@@ -165,9 +173,11 @@ void run(const BenchOptions& options) {
                            {"deferred_ms", deferred_ms},
                            {"compile_ms", train.compile_milliseconds()},
                            {"ready_ms", ready_ms},
+                           {"first_step_ms", first_step_ms},
                            {"peak_rss_bytes", peak},
                            {"library_rss_bytes", libraries},
                            {"used_bytes", used},
+                           {"device_peak_bytes", backend->peak_bytes()},
                            {"planned_peak_bytes", train.planned_bytes()},
                            {"packed_bytes", memory.arena_peak + memory.region_bytes},
                            {"packed_lower_bound_bytes", memory.packed_lower_bound},
@@ -175,7 +185,7 @@ void run(const BenchOptions& options) {
                            {"loss_last", last.loss},
                            {"weights_sha256", train.weights_sha256()}};
   if (options.floor) {
-    const auto products = cpu::library_products(train.backward().graph(), options.threads);
+    const auto products = cpu::library_products(train.backward().graph(), options.device.threads);
     double floor = 0;
     for (const cpu::LibraryProduct& product : products)
       floor += static_cast<double>(product.count) * product.milliseconds;
@@ -205,14 +215,24 @@ void add_bench_step_command(CLI::App& bench) {
   auto options = std::make_shared<BenchOptions>();
   command->add_option("--model", options->model.model, "one of: " + model_names())->required();
   add_model_options(*command, options->model);
-  command->add_option("--threads", options->threads, "threads of the cpu backend")
+  command
+      ->add_option_function<std::string>(
+          "--device",
+          [options](const std::string& name) {
+            options->device.kind = name == "cuda" ? DeviceKind::kCuda : DeviceKind::kCpu;
+          },
+          "cpu or cuda")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  command->add_option("--threads", options->device.threads, "threads of the cpu backend")
       ->check(CLI::PositiveNumber);
   command->add_option("--steps", options->steps, "steps to time")->check(CLI::PositiveNumber);
   command->add_option("--warmup", options->warmup, "steps before")->check(CLI::NonNegativeNumber);
   command->add_option("--recompute", options->recompute, "none, cheap or block");
   command->add_option("--disable-pass", options->disabled, "leave this pass out");
-  command->add_flag("--bf16", options->bf16, "compute in bf16, parameters and gradients in f32");
-  command->add_flag("--bf16-pure", options->bf16_pure, "parameters and gradients in bf16 as well");
+  command
+      ->add_option("--precision", options->precision,
+                   "fp32; bf16: compute in bf16, parameters and gradients in f32; bf16_pure: these in bf16 too")
+      ->check(CLI::IsMember({"fp32", "bf16", "bf16_pure"}));
   command->add_flag("--json", options->json, "print one JSON object");
   command->add_flag("--profile", options->profile, "time every step of the plan");
   command->add_flag("--floor", options->floor,
