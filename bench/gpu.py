@@ -1,0 +1,110 @@
+"""One training step on a GPU: ours beside PyTorch, eager and compiled, in the same run.
+
+A step is forward, backward, clipping of the gradient norm and AdamW; same sizes and batch for everyone. Ours computes in bf16
+with f32 parameters, gradients and optimizer state; so does PyTorch for gpt2 (autocast). For the others PyTorch has all of it in
+bf16, which is its faster way and moves half of the bytes. Each turn is a process of its own. Compared are tokens or images per second, the most memory that tensors took on the device, and
+the time to the end of the first step. The floor is what matrix products alone would take at the rate that a large one
+reaches on this machine (8192 cubed, bf16, random operands).
+
+`LOCKSTEP_PROGRAM` names a program that was built with the CUDA backend (build/cuda/lockstep unless it is set).
+"""
+
+import argparse
+import os
+import pathlib
+import sys
+
+from harness import OURS, PEERS_PYTHON, ROOT, Bench, Metric, run_json
+
+PROGRAM = pathlib.Path(os.environ.get("LOCKSTEP_PROGRAM") or ROOT / "build" / "cuda" / "lockstep")
+GIB = 2**30
+
+GPT2 = ["--model", "gpt", "--layers", "12", "--dim", "768", "--heads", "12", "--vocab", "50304", "--seq", "1024"]
+LLAMA = ["--heads", "32", "--vocab", "32000", "--seq", "2048"]
+LLAMA_1B = ["--model", "llama", "--layers", "22", "--dim", "2048", "--kv-heads", "4", "--hidden", "5632", *LLAMA]
+LLAMA_7B = ["--model", "llama", "--layers", "32", "--dim", "4096", "--kv-heads", "32", "--hidden", "11008", *LLAMA]
+
+PURE = ["--precision", "bf16_pure"]
+
+# name: (ours, the peer's case, batch, seq, our options, the peer's, floating-point operations per item beside 6 per
+# parameter: the two products of causal attention, forward and backward)
+CASES = {
+    "gpt2 124M": (GPT2, "gpt2", 64, 1024, [], [], 6 * 12 * 768 * 1024),
+    "llama 1.1B": (LLAMA_1B, "llama1b", 8, 2048, [], PURE, 6 * 22 * 2048 * 2048),
+    "llama 7B": (LLAMA_7B, "llama7b", 4, 2048, ["--recompute", "cheap"], [*PURE, "--recompute"], 6 * 32 * 4096 * 2048),
+    "resnet50": (["--model", "resnet50", "--image", "224"], "resnet50", 256, 1, [], PURE, None),
+}
+RESNET50_FLOPS = 3 * 2 * 4.09e9  # a training step of one 224 x 224 image
+
+
+def matrix_rate():
+    program = (
+        "import torch, time, json\n"
+        "a = torch.randn(8192, 8192, device='cuda', dtype=torch.bfloat16); b = torch.randn_like(a)\n"
+        "for _ in range(5): a @ b\n"
+        "torch.cuda.synchronize(); t = time.time()\n"
+        "for _ in range(20): a @ b\n"
+        "torch.cuda.synchronize()\n"
+        "print(json.dumps({'rate': 2 * 8192**3 * 20 / (time.time() - t), 'gpu': torch.cuda.get_device_name()}))\n"
+    )
+    return run_json([PEERS_PYTHON, "-c", program])
+
+
+class Case:
+    def __init__(self, name, args, rate):
+        self.name, self.args, self.rate = name, args, rate
+        self.flags, self.peer, self.batch, self.seq, self.own, self.more, self.attention = CASES[name]
+
+    def ours(self):
+        command = [PROGRAM, "bench", "step", "--device", "cuda", *self.flags, "--batch", self.batch]
+        command += ["--precision", "bf16", "--threads", os.cpu_count(), *self.own]
+        command += ["--steps", self.args.steps, "--json"]
+        figures = run_json(command)
+        items = self.batch * self.seq
+        flops = RESNET50_FLOPS if self.attention is None else 6 * figures["parameters"] + self.attention
+        return {
+            **figures,
+            "items_per_second": items / figures["step_ms"] * 1e3,
+            "first_step_s": figures["first_step_ms"] / 1e3,
+            "floor": self.rate / flops,
+        }
+
+    def torch(self, mode):
+        script = ROOT / "bench" / "peers" / "torch_gpu.py"
+        command = [PEERS_PYTHON, script, "--case", self.peer, "--mode", mode]
+        return run_json([*command, "--batch", self.batch, "--seq", self.seq, "--steps", self.args.steps, *self.more])
+
+    def runners(self):
+        return {OURS: self.ours, **{f"torch {mode}": lambda mode=mode: self.torch(mode) for mode in self.args.modes}}
+
+
+def metrics(case):
+    unit = "images/s" if case.attention is None else "tokens/s"
+    return [
+        Metric("speed", unit, "higher", lambda f: f["items_per_second"], floor=lambda f: f["floor"]),
+        Metric("peak memory", "GiB", "lower", lambda f: f["device_peak_bytes"] / GIB),
+        Metric("end of the first step", "s", "lower", lambda f: f["first_step_s"]),
+    ]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", help="only the cases whose name contains this; others keep their figures")
+    parser.add_argument("--modes", nargs="*", choices=["eager", "compile"], default=["eager", "compile"], help="of PyTorch")
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--repeats", type=int, default=1)
+    args = parser.parse_args()
+    measured = matrix_rate()
+    bench = Bench("gpu")
+    bench.versions["gpu"] = measured["gpu"]
+    bench.facts["bf16 matrix rate, TFLOP/s"] = {"8192 cubed": measured["rate"] / 1e12}
+    names = [name for name in CASES if not args.case or args.case in name]
+    for name in names:
+        case = Case(name, args, measured["rate"])
+        bench.measure(name, case.runners(), metrics(case), args.repeats)
+    bench.take_others([name for name in names])
+    return bench.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
