@@ -1,4 +1,4 @@
-"""Writes the figures of bench/results into the tables of README.md and docs/input.md, so that a document shows what a bench
+"""Writes the figures of bench/results into the tables of README.md and of pages under docs, so that a document shows what a bench
 measured last and nothing else. `./dev bench` runs it after every bench; `--check` changes nothing, and fails where a table is
 not that of the results.
 
@@ -12,7 +12,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "docs/input.md")
+DOCUMENTS = ("README.md", "docs/input.md", "docs/performance.md")
 BLOCK = re.compile(r"(<!-- bench/tables.py (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 PEERS = {
@@ -202,7 +202,36 @@ def input_formats():
     return f"{table(header, rows)}\n\n{measured_on('input')}."
 
 
-TABLES = {"cpu-step": cpu_step, "parts": parts, "input": input_formats}
+def gpu():
+    names = {
+        "gpt2 124M": "GPT-2 124M, 64 x 1024 tokens",
+        "llama 1.1B": "LLaMA 1.1B, 8 x 2048",
+        "llama 7B": "LLaMA-2-7B shape, 4 x 2048",
+        "resnet50": "ResNet-50, 224 pixels, batch 256",
+    }
+    rows = []
+    for case, name in names.items():
+        speed, memory, first = (
+            Figure("gpu", case, metric) for metric in ("speed", "peak memory", "end of the first step")
+        )
+        rows.append(
+            row(
+                name,
+                f"{speed.ours:,.0f} {speed.one['unit']}",
+                f"{speed.best():,.0f}",
+                f"{speed.ratio:.2f}",
+                f"{speed.ours / speed.one['floor']:.0%}",
+                f"{memory.ours:.1f}, {memory.best():.1f} GiB",
+                f"{first.ours:.1f}, {first.best():.0f} s",
+            )
+        )
+    header = ["model", "ours", "PyTorch", "times faster", "of the matrix rate", "memory, ours and PyTorch's"]
+    versions = result("gpu")["machine"]["versions"]
+    where = f"{versions['gpu']}, PyTorch {versions['torch']}, commit {result('gpu')['machine']['commit']}"
+    return f"{table([*header, 'end of the first step'], rows)}\n\n{where}."
+
+
+TABLES = {"cpu-step": cpu_step, "parts": parts, "input": input_formats, "gpu": gpu}
 
 
 def main():
