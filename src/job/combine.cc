@@ -1,5 +1,6 @@
 #include "job/combine.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -91,15 +92,38 @@ void combine_betas(Gathered& gathered) {
   gathered.values["train.optimizer.betas"] = {std::move(list), std::move(origin)};
 }
 
+// Of two keys that say the same thing, the one on the command line is meant to replace the file's.
+void replace_by_set(Gathered& gathered, const std::string& one, const std::string& other) {
+  for (const auto& [kept, left] : {std::pair(one, other), std::pair(other, one)}) {
+    const Gathered::Value* by = gathered.find(kept);
+    const Gathered::Value* replaced = gathered.find(left);
+    if (by == nullptr || replaced == nullptr || by->origin.kind != Origin::Kind::kSet ||
+        replaced->origin.kind == Origin::Kind::kSet)
+      continue;
+    gathered.notes.push_back(fmt::format("{}: {} {} is replaced by --set {}", replaced->origin.place(), left,
+                                         clipped(replaced->node.text), kept));
+    gathered.values.erase(gathered.values.find(left));
+    return;
+  }
+}
+
+bool is_table(const Gathered::Value* format) {
+  return format != nullptr && std::any_of(kTableFormats.begin(), kTableFormats.end(), [&](DataFormat table) {
+           return format->node.text == name_of(table);
+         });
+}
+
 void inherit_eval(Gathered& gathered) {
   constexpr std::string_view kEval = "data.eval.", kTrain = "data.train.";
   const auto first = gathered.values.lower_bound(kEval);
   if (first == gathered.values.end() || !first->first.starts_with(kEval)) return;
   const Gathered::Value* format = gathered.find("data.eval.format");
   const Gathered::Value* train_format = gathered.find("data.train.format");
-  const bool same =
-      format == nullptr || (train_format != nullptr && format->node.text == train_format->node.text);
-  if (!same) return;
+  // Tables have a label and columns, whichever format they are in.
+  const bool alike = format == nullptr ||
+                     (train_format != nullptr && format->node.text == train_format->node.text) ||
+                     (is_table(format) && is_table(train_format));
+  if (!alike) return;
   for (const std::string_view key : {"format", "label", "columns.numeric", "columns.categorical",
                                      "columns.ignore", "columns.log1p", "columns.fill"}) {
     const std::string own = fmt::format("{}{}", kEval, key), other = fmt::format("{}{}", kTrain, key);
@@ -115,6 +139,7 @@ void inherit_eval(Gathered& gathered) {
 void combine(Gathered& gathered) {
   combine_batch(gathered);
   combine_betas(gathered);
+  replace_by_set(gathered, "train.steps", "train.epochs");
   inherit_eval(gathered);
   for (const std::string_view part : {kAccumulation, kBeta1, kBeta2})
     if (const auto found = gathered.values.find(part); found != gathered.values.end())

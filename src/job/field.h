@@ -74,6 +74,10 @@ class Field {
   Field at_most(double most) && { return most_ = most, std::move(*this); }
   Field below(double bound) && { return most_ = bound, most_excluded_ = true, std::move(*this); }
   Field in_bytes() && { return bytes_ = true, std::move(*this); }
+  // Texts that name files or folders: job/paths.h says how they are written.
+  Field names_files() && { return files_ = true, std::move(*this); }
+  // Its default means nothing where this other field is not set.
+  Field only_with(std::string_view other) && { return companion_ = other, std::move(*this); }
   // The field is there only for these values of another one (earlier in the table), each with its own
   // default.
   Field when(std::string_view selector, std::vector<std::pair<std::string_view, std::string>> cases) && {
@@ -92,6 +96,8 @@ class Field {
   FieldType type() const;
   bool is_required() const { return required_; }
   bool has_auto() const { return auto_; }
+  bool is_path() const { return files_; }
+  std::string_view companion() const { return companion_; }
   bool is_ignored() const { return std::holds_alternative<NoSlot>(slot_); }
   std::string_view fallback() const { return fallback_; }
   std::string_view absent() const { return absent_; }
@@ -135,13 +141,13 @@ class Field {
 
   std::string_view path_;
   Slot slot_ = NoSlot{};
-  std::string_view doc_, fallback_, absent_, selector_, example_;
+  std::string_view doc_, fallback_, absent_, selector_, example_, companion_;
   std::vector<std::pair<std::string_view, std::string>> cases_;
   std::vector<std::pair<std::string_view, std::string_view>> words_;
   double least_ = -std::numeric_limits<double>::infinity();
   double most_ = std::numeric_limits<double>::infinity();
   bool least_excluded_ = false, most_excluded_ = false;
-  bool required_ = false, auto_ = false, bytes_ = false;
+  bool required_ = false, auto_ = false, bytes_ = false, files_ = false;
 };
 
 // A field whose path is the member's name.

@@ -122,12 +122,14 @@ std::vector<Field> output_fields() {
           .at_least(0)
           .at_most(1e6),
       LOCKSTEP_FIELD(checkpoint.dir, "where checkpoints go")
+          .names_files()
           .or_else("the output folder")
           .example("/data/checkpoints"),
       LOCKSTEP_FIELD(device,
                      "what workers compute on; auto: a GPU where this program finds one, else the processor")
           .defaults_to("auto"),
       LOCKSTEP_FIELD(output, "folder of everything that the run writes")
+          .names_files()
           .or_else("runs/ and the job's name")
           .example("runs/fraud"),
   };

@@ -30,6 +30,7 @@ Cases for_files() {
 
 #define LOCKSTEP_SOURCE_FIELDS(part, format)                                                             \
   LOCKSTEP_FIELD(data.part.files, "paths, folders or patterns with * and ?")                             \
+      .names_files()                                                                                     \
       .example("\"tx/*.csv\"")                                                                           \
       .or_else("none")                                                                                   \
       .when(format, for_files()),                                                                        \
@@ -94,7 +95,9 @@ std::vector<Field> data_fields() {
           .example("[{name: clip, columns: [amount], high: 5000}]")
           .or_else("none")
           .when(kTrainFormat, for_tables("")),
-      LOCKSTEP_FIELD(data.eval.format, "as data.train.format")
+      LOCKSTEP_FIELD(data.eval.format,
+                     "as data.train.format; tables of any format go together, others must be of one format. "
+                     "Label, columns and transforms are those of train")
           .or_else("no separate data; that of train if eval has other keys"),
       LOCKSTEP_SOURCE_FIELDS(eval, kEvalFormat),
       LOCKSTEP_FIELD(
@@ -112,9 +115,11 @@ std::vector<Field> data_fields() {
       LOCKSTEP_FIELD(data.subsample.keep, "share of these records to keep; the same ones in every epoch")
           .above(0)
           .at_most(1)
+          .only_with("data.subsample.where")
           .when(kTrainFormat, for_tables("1")),
       LOCKSTEP_FIELD(data.subsample.reweight,
                      "whether a kept one counts 1 / keep times as much in the loss, so that their sum stays")
+          .only_with("data.subsample.where")
           .when(kTrainFormat, for_tables("true")),
       LOCKSTEP_FIELD(data.subsample.by, "a column whose values are kept or left out with all their records")
           .example("card")
@@ -129,6 +134,7 @@ std::vector<Field> data_fields() {
       LOCKSTEP_FIELD(data.split.eval, "share of these entities to evaluate on")
           .above(0)
           .below(1)
+          .only_with("data.split.column")
           .when(kTrainFormat, for_tables("0.1")),
       LOCKSTEP_FIELD(data.errors.policy,
                      "what a record that cannot be read does: end the run, or be left out and listed")
@@ -138,7 +144,7 @@ std::vector<Field> data_fields() {
           .at_most(1)
           .when(kTrainFormat, for_records("0.001")),
       LOCKSTEP_FIELD(data.hold_out,
-                     "share of the training samples kept back for evaluation when there is no data.eval")
+                     "share of the training samples kept back for evaluation; instead of data.eval")
           .defaults_to("0")
           .at_least(0)
           .below(1),
@@ -167,6 +173,7 @@ std::vector<Field> data_fields() {
           "all workers of a host (docs/input.md); changes no bit")
           .when(kTrainFormat, for_tables("none")),
       LOCKSTEP_FIELD(data.cache_folder, "where data.cache keeps rows")
+          .names_files()
           .example("/scratch/rows")
           .or_else(".lockstep-index beside the data")
           .when(kTrainFormat, for_tables("")),

@@ -96,7 +96,11 @@ class Walker {
   }
 
   void subsection(const std::string& path, int line, const YamlNode& value) {
-    if (value.is_null()) return;
+    if (value.is_null()) {
+      if (origin_.kind == Origin::Kind::kSet)
+        std::erase_if(into_.values, [&](const auto& entry) { return entry.first.starts_with(path + "."); });
+      return;
+    }
     if (!value.is_map()) {
       const std::vector<std::string_view> names = names_in(table_path(path));
       const std::string example = value.is_scalar()

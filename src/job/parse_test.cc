@@ -141,6 +141,36 @@ TEST(Parse, OverridesAreTypedAndLastOnesWin) {
   EXPECT_EQ(parse(kSmall, {"learning_rate=0.5"}).train.lr.base, 0.5);
 }
 
+// Steps on the command line replace epochs in the file, and the other way round; both in one place do not.
+TEST(Parse, ALengthOnTheCommandLineReplacesTheFiles) {
+  const std::string epochs = R"(name: long
+model: {family: gpt}
+data: {train: {format: synthetic}}
+train: {epochs: 3, global_batch: 64, microbatch: 8, lr: {base: 1e-3}}
+)";
+  const JobSpec steps = parse(epochs, {"train.steps=12"});
+  EXPECT_EQ(steps.train.steps, 12);
+  EXPECT_FALSE(steps.train.epochs);
+  EXPECT_EQ(steps.notes,
+            std::vector<std::string>{"job.yaml:4: train.epochs 3 is replaced by --set train.steps"});
+  const JobSpec other = parse(kSmall, {"train.epochs=2"});
+  EXPECT_EQ(other.train.epochs, 2);
+  EXPECT_FALSE(other.train.steps);
+  EXPECT_NE(error_of(kSmall, {"train.epochs=2", "train.steps=3"}).find("keep one of them"),
+            std::string::npos);
+}
+
+TEST(Parse, AnEmptySectionOnTheCommandLineGoesBackToItsDefaults) {
+  const std::string eval = R"(name: eval
+model: {family: gpt}
+data: {train: {format: synthetic}, eval: {samples: 8, format: synthetic}}
+train: {steps: 3, global_batch: 64, microbatch: 8, lr: {base: 1e-3}}
+)";
+  EXPECT_TRUE(parse(eval).data.eval.format);
+  EXPECT_FALSE(parse(eval, {"data.eval="}).data.eval.format);
+  EXPECT_EQ(parse(eval, {"data.eval=", "data.eval.samples=9"}).data.eval.samples, 9);
+}
+
 TEST(Parse, OverrideErrorsCiteTheOption) {
   EXPECT_EQ(error_of(kSmall, {"train.lr.base=fast"}),
             "--set: train.lr.base is 'fast'; write a number at least 0, for example 1e-3");

@@ -77,6 +77,11 @@ std::string to_yaml(const JobSpec& spec) {
     }
     const auto origin = spec.origins.find(std::string(field.path()));
     if (origin == spec.origins.end()) continue;
+    // Printed it would be taken for something that was asked for.
+    const Field* companion = field.companion().empty() ? nullptr : find_field(field.companion());
+    if (companion != nullptr && origin->second.kind == Origin::Kind::kDefault &&
+        !value_text(*companion, spec))
+      continue;
     const std::optional<std::string> text = value_text(field, spec);
     if (text) printer.value(field.path(), *text, origin->second.comment());
   }

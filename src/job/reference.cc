@@ -19,7 +19,8 @@ A job is one YAML file. A key that is not on this page is an error that names th
 it came from, `lockstep schema` prints a JSON Schema for editors.
 
 Any key can be set on the command line: `--set train.lr.base=1e-3 --set model.top=[64,32]`; later ones win, and `--set key=`
-goes back to the default.
+goes back to the default, `--set section=` with all keys of a section. `train.steps` and `train.epochs` on the command line
+replace each other's value in the file.
 
 ## How values are written
 
@@ -30,6 +31,7 @@ goes back to the default.
 | length of training | `200` or `200 steps`, `5%` of the run, `10000 samples` (rounded up to whole steps) |
 | bytes | `512MiB`, `16GiB` (powers of 1024), `2GB` (powers of 1000) |
 | list | `[512, 256]` |
+| path | `runs/fraud`; `~` is the home folder, `$NAME` and `${NAME}` environment variables, `$$` a dollar sign |
 
 A file holds at most 1 MiB, 32 levels of nesting and 50 000 values (aliases `*name` count as what they repeat). Tags,
 merge keys (`<<`), tabs as indentation, several documents and the same key twice are refused.
@@ -48,8 +50,8 @@ std::string kind(const Field& field) {
     case FieldType::kInt: text = "whole number"; break;
     case FieldType::kNumber: text = "number"; break;
     case FieldType::kFlag: return "`true` or `false`";
-    case FieldType::kText: return "text";
-    case FieldType::kTexts: return "text or list of texts";
+    case FieldType::kText: return field.is_path() ? "path" : "text";
+    case FieldType::kTexts: return field.is_path() ? "path or list of paths" : "text or list of texts";
     case FieldType::kInts: text = "list of whole numbers"; break;
     case FieldType::kNumbers: text = "list of numbers"; break;
     case FieldType::kTransforms: text = "list of maps"; break;

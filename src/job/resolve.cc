@@ -159,6 +159,40 @@ void check_data(const JobSpec& spec) {
                     formats_for(family.records));
 }
 
+// The model reads the columns that it was trained on, so what is evaluated on must be read alike.
+void check_eval(const JobSpec& spec) {
+  const SourceSpec &train = spec.data.train, &eval = spec.data.eval;
+  if (!eval.format) return;
+  if (*eval.format != *train.format && !(is_table(*eval.format) && is_table(*train.format)))
+    throw UserError("{}: data.eval.format {} does not go with data.train.format {}; use {}",
+                    spec.where("data.eval.format"), name_of(*eval.format), name_of(*train.format),
+                    is_table(*train.format) ? "a table, such as csv or parquet" : name_of(*train.format));
+  if (eval.label != train.label)
+    throw UserError(
+        "{}: data.eval.label is {}, and data.train.label is {}; what is evaluated must be the column that is "
+        "trained on: give it one name in all files, and remove data.eval.label",
+        spec.where("data.eval.label"), eval.label, train.label);
+  const ColumnsSpec &a = train.columns, &b = eval.columns;
+  const char* differs = a.numeric != b.numeric           ? "numeric"
+                        : a.categorical != b.categorical ? "categorical"
+                        : a.ignore != b.ignore           ? "ignore"
+                        : a.log1p != b.log1p             ? "log1p"
+                        : a.fill != b.fill               ? "fill"
+                                                         : nullptr;
+  if (differs != nullptr) {
+    const std::string key = fmt::format("data.eval.columns.{}", differs);
+    throw UserError(
+        "{}: {} is not what data.train.columns.{} says; the model's inputs are the columns that it is "
+        "trained on: remove it",
+        spec.where(key), key, differs);
+  }
+  if (spec.data.hold_out > 0)
+    throw UserError(
+        "{}: data.hold_out and data.eval both say what to evaluate on; keep one of them (--set "
+        "data.hold_out=0, or --set data.eval=)",
+        spec.where("data.hold_out"));
+}
+
 void check_guard(const JobSpec& spec) {
   if (spec.train.guard.non_finite == NonFinitePolicy::kRewind && !spec.checkpoint.every)
     throw UserError(
@@ -220,6 +254,7 @@ ResolvedJob resolve(const JobSpec& spec, const JobFacts& facts) {
   refuse_not_yet(spec);
   check_model(spec);
   check_data(spec);
+  check_eval(spec);
   check_guard(spec);
   check_precision(spec);
   ResolvedJob job;

@@ -91,6 +91,51 @@ TEST(Resolve, MoreWorkersThanLeavesSaysHowManyThereAre) {
       << error;
 }
 
+std::string eval_error(const std::string& eval, std::vector<std::string> overrides = {}) {
+  try {
+    resolve(
+        parse_job("model: {family: tabular}\n"
+                  "data:\n"
+                  "  train: {format: csv, files: a.csv, label: fraud, columns: {ignore: [id]}}\n"
+                  "  eval: " +
+                      eval + "\ntrain: {steps: 10, global_batch: 8, microbatch: 8, lr: {base: 1e-4}}\n",
+                  "job.yaml", overrides));
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// What data.eval says is done or refused: never passed over.
+TEST(Resolve, EvaluationDataIsReadAsTrainingDataIs) {
+  EXPECT_EQ(eval_error("{files: b.csv}"), "");
+  EXPECT_EQ(eval_error("{files: b.csv, label: fraud}"), "");
+  EXPECT_EQ(eval_error("{format: parquet, files: b.parquet}"), "") << "tables of all formats go together";
+  EXPECT_EQ(
+      eval_error("{files: b.csv, label: is_fraud}"),
+      "job.yaml:4: data.eval.label is is_fraud, and data.train.label is fraud; what is evaluated must be "
+      "the column that is trained on: give it one name in all files, and remove data.eval.label");
+  EXPECT_EQ(eval_error("{format: jsonl, files: b.jsonl, label: label}").find("job.yaml:4: data.eval.label"),
+            0U);
+  EXPECT_EQ(eval_error("{files: b.csv, columns: {numeric: [amount]}}"),
+            "job.yaml:4: data.eval.columns.numeric is not what data.train.columns.numeric says; the model's "
+            "inputs are the columns that it is trained on: remove it");
+  EXPECT_NE(eval_error("{files: b.csv, columns: {ignore: [name]}}").find("data.eval.columns.ignore"),
+            std::string::npos);
+  EXPECT_NE(eval_error("{files: b.csv, columns: {fill: 0}}").find("data.eval.columns.fill"),
+            std::string::npos);
+  EXPECT_NE(eval_error("{format: synthetic, samples: 5}").find("does not go with data.train.format csv"),
+            std::string::npos);
+  EXPECT_NE(eval_error("{format: text, files: b.txt}").find("use a table"), std::string::npos);
+  EXPECT_NE(eval_error("{files: b.csv, transforms: []}").find("unknown key transforms in data.eval"),
+            std::string::npos);
+}
+
+TEST(Resolve, HoldOutAndEvaluationDataAreTwoAnswersToOneQuestion) {
+  EXPECT_NE(eval_error("{files: b.csv}", {"data.hold_out=0.1"}).find("keep one of them"), std::string::npos);
+  EXPECT_EQ(eval_error("{files: b.csv}", {"data.hold_out=0.1", "data.eval="}), "");
+}
+
 TEST(Resolve, WhatThisVersionCannotRunSaysWhatCan) {
   EXPECT_EQ(error_of({"strategy.zero=1"}), "--set: strategy.zero 1 cannot be run by this version; use 0");
   EXPECT_EQ(error_of({"strategy.reduce.via=ring"}),

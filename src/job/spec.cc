@@ -2,11 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 namespace lockstep {
 
 std::string to_string(const StepSpan& span) {
   switch (span.unit) {
-    case StepSpan::Unit::kFraction: return fmt::format("{:.12g}%", span.amount * 100);
+    case StepSpan::Unit::kFraction: {
+      // As it was written, if the digits that people write are enough to read it back.
+      const std::string text = fmt::format("{:.12g}", span.amount * 100);
+      const bool enough = std::strtod(text.c_str(), nullptr) / 100 == span.amount;
+      return enough ? text + "%" : fmt::format("{:.17g}%", span.amount * 100);
+    }
     case StepSpan::Unit::kSamples: return fmt::format("{:.0f} samples", span.amount);
     case StepSpan::Unit::kSteps: break;
   }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "job/numbers.h"
+#include "job/paths.h"
 
 namespace lockstep {
 namespace {
@@ -27,15 +28,15 @@ class Reader {
     if (!is_word(value_, "true") && !is_word(value_, "false")) wrong_type(value_);
     *slot(spec_) = value_.text == "true";
   }
-  void operator()(SlotOf<std::string> slot) const { *slot(spec_) = text(value_); }
+  void operator()(SlotOf<std::string> slot) const { *slot(spec_) = text_or_path(value_); }
   void operator()(SlotOf<std::vector<std::string>> slot) const {
     std::vector<std::string>& list = *slot(spec_);
     list.clear();
     if (!value_.is_list()) {
-      list.push_back(text(value_));
+      list.push_back(text_or_path(value_));
       return;
     }
-    for (const YamlNode& item : value_.items) list.push_back(text(item));
+    for (const YamlNode& item : value_.items) list.push_back(text_or_path(item));
   }
   void operator()(SlotOf<std::vector<int64_t>> slot) const {
     std::vector<int64_t>& list = *slot(spec_);
@@ -150,6 +151,16 @@ class Reader {
     return value.text;
   }
 
+  std::string text_or_path(const YamlNode& value) const {
+    std::string found = text(value);
+    if (!field_.is_path()) return found;
+    try {
+      return expanded_path(found);
+    } catch (const UserError& error) {
+      throw UserError("{}: {} is {}", blame_.place, blame_.key, error.what());
+    }
+  }
+
   TransformSpec transform(const YamlNode& value) const {
     if (!value.is_map()) wrong_type(value);
     TransformSpec transform;
@@ -220,10 +231,14 @@ std::string setting_text(const std::string& text) {
 }
 
 struct Writer {
+  const Field& field;
   const JobSpec& spec;
   template <typename T>
   const T& at(SlotOf<T> slot) const {
     return *slot(const_cast<JobSpec&>(spec));  // slots hand out members; they change nothing themselves
+  }
+  std::string text_or_path(const std::string& text) const {
+    return quoted_if_needed(field.is_path() ? path_text(text) : text);
   }
 
   std::optional<std::string> operator()(NoSlot) const { return std::nullopt; }
@@ -237,12 +252,12 @@ struct Writer {
   }
   std::optional<std::string> operator()(SlotOf<bool> slot) const { return at(slot) ? "true" : "false"; }
   std::optional<std::string> operator()(SlotOf<std::string> slot) const {
-    return at(slot).empty() ? std::nullopt : std::optional(quoted_if_needed(at(slot)));
+    return at(slot).empty() ? std::nullopt : std::optional(text_or_path(at(slot)));
   }
   std::optional<std::string> operator()(SlotOf<std::vector<std::string>> slot) const {
     if (at(slot).empty()) return std::nullopt;
     std::vector<std::string> items;
-    for (const std::string& item : at(slot)) items.push_back(quoted_if_needed(item));
+    for (const std::string& item : at(slot)) items.push_back(text_or_path(item));
     return items.size() == 1 ? items[0] : fmt::format("[{}]", fmt::join(items, ", "));
   }
   std::optional<std::string> operator()(SlotOf<std::vector<int64_t>> slot) const {
@@ -296,7 +311,7 @@ void assign_value(const Field& field, const YamlNode& value, const Blame& blame,
 }
 
 std::optional<std::string> value_text(const Field& field, const JobSpec& spec) {
-  std::optional<std::string> text = std::visit(Writer{spec}, field.slot());
+  std::optional<std::string> text = std::visit(Writer{field, spec}, field.slot());
   return !text && field.has_auto() ? std::optional<std::string>("auto") : text;
 }
 

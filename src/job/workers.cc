@@ -6,7 +6,6 @@ namespace lockstep {
 
 std::optional<int64_t> wanted_workers(const JobSpec& spec) {
   if (spec.strategy.workers) return spec.strategy.workers;
-  constexpr size_t kTrainingPools = 2;
   int64_t machines = 0;
   for (size_t i = 0; i < std::min(kTrainingPools, spec.workerPoolSpecs.size()); ++i)
     machines += spec.workerPoolSpecs[i].replicaCount;

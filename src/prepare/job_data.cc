@@ -103,9 +103,10 @@ void check_expression(const JobSpec& spec, std::string_view path, const std::str
 std::optional<TableSubsample> subsample_of(const JobSpec& spec) {
   const SubsampleSpec& from = spec.data.subsample;
   const bool keeps = !spec.is_default("data.subsample.keep");
-  if (from.where.empty() && (keeps || !from.by.empty()))
-    throw UserError("{}: data.subsample does not say which records it is for; write data.subsample.where",
-                    spec.where(keeps ? "data.subsample.keep" : "data.subsample.by"));
+  for (const char* key : {"data.subsample.keep", "data.subsample.reweight", "data.subsample.by"})
+    if (from.where.empty() && !spec.is_default(key))
+      throw UserError("{}: data.subsample does not say which records it is for; write data.subsample.where",
+                      spec.where(key));
   if (from.where.empty()) return {};
   if (!keeps)
     throw UserError("{}: data.subsample does not say how many of these records to keep; write keep: 0.1",
@@ -236,7 +237,10 @@ Data open_job_data(const JobSpec& spec, const HostShare& host, bool evaluates, c
   options.cache = spec.data.cache == DataCache::kRows;
   options.cache_folder = spec.data.cache_folder;
   options.format = format_of(spec);
-  if (options.format == DataOptions::Format::kTable) options.table = name_of(*spec.data.train.format);
+  if (options.format == DataOptions::Format::kTable) {
+    options.table = name_of(*spec.data.train.format);
+    if (spec.data.eval.format) options.eval_table = name_of(*spec.data.eval.format);
+  }
   options.train = {spec.data.train.files, spec.data.train.samples};
   options.eval = {spec.data.eval.files, spec.data.eval.samples};
   options.hold_out = spec.data.hold_out;

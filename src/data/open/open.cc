@@ -51,6 +51,7 @@ Data open_table_files(const DataOptions& options) {
             train.parts, train.transforms};
   table.in_parts = false;
   table.budget = options.eval_budget;
+  if (!options.eval_table.empty()) table.format = options.eval_table;
   if (!options.eval.files.empty())
     data.eval = kept_rows(options, open_table(table, train, options.eval.files).source);
   return data;

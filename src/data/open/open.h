@@ -34,7 +34,8 @@ struct DataOptions {
     kPatternImages,  // generated images to classify
   };
   Format format = Format::kTable;
-  std::string table = "csv";  // which one, as data/format/format.h names it
+  std::string table = "csv";    // which one, as data/format/format.h names it
+  std::string eval_table = {};  // that of the files to evaluate on; empty: the same
   PartOptions train;
   PartOptions eval;       // empty: none, or what is held out of train
   double hold_out = 0;    // the last share of the training records, when eval is empty
