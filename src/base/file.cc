@@ -1,9 +1,11 @@
 #include "base/file.h"
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "base/durable_file.h"
 #include "base/error.h"
 
 namespace lockstep {
@@ -24,9 +26,16 @@ std::string read_file(const std::string& path, int64_t limit) {
 void write_file(const std::string& path, std::string_view bytes) {
   const std::string temporary = path + ".partial";
   {
+    errno = 0;
     std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
     out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    if (!out.flush()) throw UserError("cannot write {}", temporary);
+    if (!out.flush()) {
+      const int error = errno;
+      out.close();
+      std::error_code ignored;
+      std::filesystem::remove(temporary, ignored);  // half of it would be of no use to anybody
+      throw_file_error("write", temporary, error == 0 ? EIO : error);
+    }
   }
   std::error_code failure;
   std::filesystem::rename(temporary, path, failure);

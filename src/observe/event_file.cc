@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 
 #include "base/crc32c.h"
@@ -86,8 +88,9 @@ void EventFile::add_scalars(int64_t step, double unix_seconds, const std::vector
 
 void EventFile::append(std::string_view event) {
   const std::string length = little_endian(event.size(), 8);
+  errno = 0;
   out_ << length << masked_crc(length) << event << masked_crc(event);
-  if (!out_.flush()) throw UserError("cannot write {}", path_);
+  if (!out_.flush()) throw UserError("cannot write {}: {}", path_, std::strerror(errno == 0 ? EIO : errno));
 }
 
 }  // namespace lockstep

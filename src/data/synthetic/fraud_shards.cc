@@ -1,6 +1,8 @@
 #include "data/synthetic/fraud_shards.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -96,6 +98,7 @@ FraudReport write_fraud(const FraudOptions& options, const std::string& folder, 
   FraudReport report{options.rows - options.eval_rows, options.eval_rows, 0, 0, {}};
   std::ofstream out;
   std::string path;
+  const auto refuse = [&] { throw UserError("cannot write {}.partial: {}", path, std::strerror(errno)); };
   report.frauds = generate(
       options, kBufferBytes,
       [&](const ShardPlan& shard, std::string&) {
@@ -103,13 +106,13 @@ FraudReport write_fraud(const FraudOptions& options, const std::string& folder, 
         out.open(path + ".partial", std::ios::binary | std::ios::trunc);
       },
       [&](std::string& text) {
-        out.write(text.data(), static_cast<std::streamsize>(text.size()));
+        if (!out.write(text.data(), static_cast<std::streamsize>(text.size()))) refuse();
         report.bytes += static_cast<int64_t>(text.size());
         text.clear();
       },
       [&](const ShardPlan&) {
         out.close();
-        if (!out) throw UserError("cannot write {}.partial; is the disk full?", path);
+        if (!out) refuse();
         fs::rename(path + ".partial", path);
         report.files.push_back(path);
       });
