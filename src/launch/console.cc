@@ -30,7 +30,9 @@ void Console::flush() {
     if (poll(&entry, 1, 0) <= 0) return;
     const ssize_t written = write(descriptor_, buffer_.data(), std::min<size_t>(buffer_.size(), PIPE_BUF));
     if (written < 0) {
-      if (errno != EAGAIN && errno != EINTR) buffer_.clear();  // closed: nobody is there to be told
+      if (errno == EAGAIN || errno == EINTR) return;
+      if (errno != EPIPE) failure_ = errno;
+      buffer_.clear();  // closed, or full: what comes later may be taken again
       return;
     }
     buffer_.erase(0, static_cast<size_t>(written));

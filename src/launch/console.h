@@ -20,6 +20,9 @@ class Console {
 
   int descriptor() const { return descriptor_; }
   bool pending() const { return !buffer_.empty(); }
+  // The error of the system when lines could not be shown, other than that nobody reads them any more; 0:
+  // none.
+  int failure() const { return failure_; }
 
  private:
   static constexpr size_t kMostBytes = size_t{1} << 20;
@@ -27,6 +30,7 @@ class Console {
   int descriptor_;
   std::string buffer_;
   int64_t skipped_ = 0;
+  int failure_ = 0;
 };
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@ namespace lockstep {
 
 bool Ending::orderly() const {
   const int code = exit_code();
+  if (by_signal && (number == SIGHUP || number == SIGUSR1 || number == SIGUSR2)) return true;
   return code == 75 || code == 128 + SIGINT || code == 128 + SIGTERM;
 }
 

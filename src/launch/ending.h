@@ -13,7 +13,7 @@ struct Ending {
   int exit_code() const { return by_signal ? 128 + number : number; }
   bool done() const { return !by_signal && number == 0; }
   // It was asked to end and did so properly: preempted with a checkpoint saved (75), SIGINT (130), SIGTERM
-  // (143).
+  // (143), or before its first step by SIGHUP, SIGUSR1 or SIGUSR2.
   bool orderly() const;
   // A verdict that all workers reach by themselves: bad input, does not fit, environment, diverged.
   bool unanimous() const;

@@ -79,27 +79,36 @@ WorkerSetResult launch(const LaunchRequest& request) {
           "instance from: openssl rand -hex 16");
     token = random_token();
   }
-  HostPort master = nodes.master;
+  if (nodes.count > 1 && request.most_restarts > 0)
+    throw UserError(
+        "--max-restarts starts the workers of one host again, and this run has {} hosts; let what starts the "
+        "hosts do it (torchrun --max-restarts, Slurm's --requeue), or remove it",
+        nodes.count);
   std::unique_ptr<StoreServer> store;
-  if (nodes.rank == 0) {
-    StoreOptions options;
-    options.listen = {nodes.count > 1 ? any_address(master.host) : "127.0.0.1", master.port};
-    options.token = token;
-    store = std::make_unique<StoreServer>(options);
-    master.port = store->address().port;
-  }
   WorkerSetOptions options;
   options.command = request.command;
   options.layout = {.run_id = request.run_id,
                     .nodes = nodes.count,
                     .node_rank = nodes.rank,
                     .workers_per_node = nodes.workers_per_node,
-                    .master = master,
-                    .store = nodes.count > 1 ? master : HostPort{"127.0.0.1", master.port},
+                    .master = nodes.master,
+                    .store = nodes.master,
                     .token = token,
                     .output = request.output,
                     .log_folder = request.log_folder,
+                    .most_restarts = request.most_restarts,
                     .cores = available_cores().usable};
+  // Workers that are started again must find nothing of those before them in the store.
+  options.prepare = [&](RunLayout& layout) {
+    if (nodes.rank != 0) return;
+    store.reset();
+    StoreOptions served;
+    served.listen = {nodes.count > 1 ? any_address(nodes.master.host) : "127.0.0.1", nodes.master.port};
+    served.token = token;
+    store = std::make_unique<StoreServer>(served);
+    layout.master.port = store->address().port;
+    layout.store = nodes.count > 1 ? layout.master : HostPort{"127.0.0.1", layout.master.port};
+  };
   options.inherited = request.inherited;
   options.out = request.out;
   options.err = request.err;

@@ -37,8 +37,9 @@ struct LaunchRequest {
   Nodes nodes;
   std::vector<std::string> command;  // of every worker
   std::string run_id;
-  std::string output;      // the run's folder
-  std::string log_folder;  // worker-N.log
+  std::string output;         // the run's folder
+  std::string log_folder;     // worker-N.log
+  int64_t most_restarts = 0;  // of all workers after a crash of one, on one host
   Variables inherited = process_variables();
   int out = 1;
   int err = 2;

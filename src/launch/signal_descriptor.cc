@@ -9,14 +9,24 @@
 
 namespace lockstep {
 
+sigset_t signals_that_end_runs() {
+  sigset_t set;
+  sigemptyset(&set);
+  // Ignored ones (SIGINT, for what a shell starts in the background) would never be waited for.
+  for (const int signal : {SIGTERM, SIGINT}) {
+    std::signal(signal, SIG_DFL);
+    sigaddset(&set, signal);
+  }
+  for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) {
+    struct sigaction now {};
+    if (sigaction(signal, nullptr, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&set, signal);
+  }
+  return set;
+}
+
 SignalDescriptor::SignalDescriptor() {
-  sigset_t watched;
-  sigemptyset(&watched);
-  sigaddset(&watched, SIGTERM);
-  sigaddset(&watched, SIGINT);
+  const sigset_t watched = signals_that_end_runs();
   pthread_sigmask(SIG_BLOCK, &watched, &before_);
-  // A signal that is ignored (SIGINT, for what a shell starts in the background) would never be read.
-  for (const int signal : {SIGTERM, SIGINT}) std::signal(signal, SIG_DFL);
   descriptor_ = Descriptor(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!descriptor_) {
     const int error = errno;

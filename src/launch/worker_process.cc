@@ -54,7 +54,7 @@ struct ChildSetup {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  for (const int signal : {SIGINT, SIGTERM, SIGPIPE, SIGHUP, SIGQUIT}) ::signal(signal, SIG_DFL);
+  for (const int signal : {SIGINT, SIGTERM, SIGPIPE, SIGQUIT}) ::signal(signal, SIG_DFL);
   if (dup2(setup.input, STDIN_FILENO) < 0 || dup2(setup.out, STDOUT_FILENO) < 0 ||
       dup2(setup.err, STDERR_FILENO) < 0)
     fail();

@@ -56,6 +56,12 @@ bool is_cause(const Failed& a, const Failed& b) {
   return a.time && b.time && *a.time < *b.time;
 }
 
+std::string ordinal(int64_t number) {
+  const bool teen = number / 10 % 10 == 1;
+  const int64_t last = teen ? 0 : number % 10;
+  return fmt::format("{}{}", number, last == 1 ? "st" : last == 2 ? "nd" : last == 3 ? "rd" : "th");
+}
+
 // A reader of the launcher's output that goes away (| head) is no reason to end a run: the log files remain.
 class BrokenPipesIgnored {
  public:
@@ -71,7 +77,7 @@ class BrokenPipesIgnored {
 class WorkerSet {
  public:
   explicit WorkerSet(const WorkerSetOptions& options)
-      : options_(options), out_(options.out), err_(options.err) {}
+      : options_(options), layout_(options.layout), out_(options.out), err_(options.err) {}
 
   WorkerSetResult run();
 
@@ -80,6 +86,9 @@ class WorkerSet {
     return std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) { return worker->ended; });
   }
   void start();
+  // Until all have ended.
+  void watch();
+  void start_again(const WorkerFailure& failure);
   void wait();
   void pass_on_signals();
   void read_lines(Worker& worker);
@@ -93,6 +102,7 @@ class WorkerSet {
   WorkerSetResult result() const;
 
   const WorkerSetOptions& options_;
+  RunLayout layout_;
   SignalDescriptor signals_;
   BrokenPipesIgnored broken_pipes_;
   OomWatch oom_;
@@ -100,6 +110,7 @@ class WorkerSet {
   Console err_;
   std::vector<std::unique_ptr<Worker>> workers_;
   int signals_seen_ = 0;
+  int insisting_signals_ = 0;
   TimePoint stop_at_ = TimePoint::max();      // then SIGTERM
   TimePoint kill_at_ = TimePoint::max();      // then SIGKILL
   TimePoint farewell_at_ = TimePoint::max();  // then whoever still runs has failed
@@ -110,24 +121,40 @@ class WorkerSet {
 };
 
 void WorkerSet::start() {
-  if (!options_.layout.log_folder.empty()) {
+  if (options_.prepare) options_.prepare(layout_);
+  if (!layout_.log_folder.empty()) {
     std::error_code error;
-    std::filesystem::create_directories(options_.layout.log_folder, error);
-    if (error) throw UserError("cannot make the folder {}: {}", options_.layout.log_folder, error.message());
+    std::filesystem::create_directories(layout_.log_folder, error);
+    if (error) throw UserError("cannot make the folder {}: {}", layout_.log_folder, error.message());
   }
-  for (int64_t local = 0; local < options_.layout.workers_per_node; ++local) {
-    const int64_t rank = options_.layout.rank_of(local);
+  for (int64_t local = 0; local < layout_.workers_per_node; ++local) {
+    const int64_t rank = layout_.rank_of(local);
     // One of an earlier start would be taken for the first error of this one.
-    if (const std::string path = error_path(options_.layout, rank); !path.empty())
-      std::filesystem::remove(path);
-    workers_.push_back(std::make_unique<Worker>(Worker{
-        rank, WorkerOutput(log_path(options_.layout, rank)),
-        WorkerProcess(options_.command, worker_variables(options_.layout, local, options_.inherited))}));
+    if (const std::string path = error_path(layout_, rank); !path.empty()) std::filesystem::remove(path);
+    workers_.push_back(std::make_unique<Worker>(
+        Worker{rank, WorkerOutput(log_path(layout_, rank)),
+               WorkerProcess(options_.command, worker_variables(layout_, local, options_.inherited))}));
   }
 }
 
 WorkerSetResult WorkerSet::run() {
   start();
+  watch();
+  WorkerSetResult ended = result();
+  while (ended.may_be_restarted && layout_.restarts < layout_.most_restarts && signals_seen_ == 0) {
+    start_again(*ended.first_failure);
+    watch();
+    ended = result();
+  }
+  out_.finish();
+  if (out_.failure() != 0)
+    err_.line(fmt::format("lockstep: cannot write standard output: {}{}", std::strerror(out_.failure()),
+                          layout_.log_folder.empty() ? "" : "; all lines are in " + layout_.log_folder));
+  err_.finish();
+  return ended;
+}
+
+void WorkerSet::watch() {
   while (!all_ended()) {
     wait();
     pass_on_signals();
@@ -137,9 +164,22 @@ WorkerSetResult WorkerSet::run() {
     out_.flush();
     err_.flush();
   }
-  out_.finish();
-  err_.finish();
-  return result();
+}
+
+void WorkerSet::start_again(const WorkerFailure& failure) {
+  ++layout_.restarts;
+  err_.line(fmt::format("lockstep: {}", describe(failure)));
+  err_.line(
+      fmt::format("lockstep: the workers are started again, for the {} of at most {} times: they go on from "
+                  "the newest checkpoint",
+                  ordinal(layout_.restarts), layout_.most_restarts));
+  workers_.clear();
+  failed_.clear();
+  stopped_.clear();
+  stopping_ = false;
+  orderly_code_ = 0;
+  stop_at_ = kill_at_ = farewell_at_ = TimePoint::max();
+  start();
 }
 
 void WorkerSet::wait() {
@@ -163,9 +203,14 @@ void WorkerSet::wait() {
 
 void WorkerSet::pass_on_signals() {
   for (int signal = signals_.next(); signal != 0; signal = signals_.next()) {
+    ++signals_seen_;
     // The first asks them to end after the step, the second at once; whoever asks again means it.
     constexpr int kPatience = 2;
-    send_to_all(++signals_seen_ > kPatience ? SIGKILL : signal);
+    insisting_signals_ += insists(signal) ? 1 : 0;
+    const bool kills = insisting_signals_ > kPatience;
+    if (kills)
+      err_.line(fmt::format("lockstep: SIG{} once more: the workers are killed", sigabbrev_np(signal)));
+    send_to_all(kills ? SIGKILL : signal);
   }
 }
 
@@ -215,7 +260,7 @@ void WorkerSet::judge(const Worker& worker, Ending ending) {
     return;
   }
   if (ending.by_signal && ending.number == SIGKILL) ending.by_oom_killer = oom_.killed();
-  fail({&worker, ending, describe(ending), error_time(error_path(options_.layout, worker.rank))},
+  fail({&worker, ending, describe(ending), error_time(error_path(layout_, worker.rank))},
        ending.unanimous() ? options_.agreement : options_.settle);
 }
 
@@ -264,7 +309,7 @@ void WorkerSet::send_to_all(int signal) {
 }
 
 WorkerSetResult WorkerSet::result() const {
-  if (failed_.empty()) return {orderly_code_, std::nullopt};
+  if (failed_.empty()) return {orderly_code_, std::nullopt, false};
   const Failed& first = *std::min_element(failed_.begin(), failed_.end(), is_cause);
   const bool agreed = failed_.size() == workers_.size() && first.ending && first.ending->unanimous() &&
                       std::all_of(failed_.begin(), failed_.end(),
@@ -273,12 +318,21 @@ WorkerSetResult WorkerSet::result() const {
   // Others wait for one who stands still and give up; a worker that a signal has killed did not wait. (A leak
   // checker lets its process stand still for a moment, too.)
   const bool waited = !first.ending || !first.ending->by_signal;
-  return {agreed ? first.ending->exit_code() : 1,
+  // What one finds in its job or on its host, it would find again, also where the others did not come so far.
+  const bool verdict = first.ending && first.ending->unanimous();
+  // The output folder is worker 0's alone, and so is what it has to say about it: the others just lose it.
+  constexpr int kBadUsage = 2;
+  const bool of_leader = verdict && first.worker->rank == 0 && first.ending->exit_code() == kBadUsage &&
+                         std::none_of(failed_.begin(), failed_.end(), [&](const Failed& one) {
+                           return one.ending && one.ending->unanimous() && one.ending != first.ending;
+                         });
+  return {agreed || of_leader ? first.ending->exit_code() : 1,
           WorkerFailure{first.worker->rank,
                         first.what,
                         {output.last_lines().begin(), output.last_lines().end()},
                         output.log_path(),
-                        waited ? stopped_ : std::vector<int64_t>()}};
+                        waited ? stopped_ : std::vector<int64_t>()},
+          !verdict};
 }
 
 }  // namespace

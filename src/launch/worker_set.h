@@ -1,10 +1,12 @@
 // Starts the workers of this host, watches over them, and says how the run ended.
 //
-// When one fails, the others are stopped within seconds: SIGTERM, then SIGKILL after a grace. SIGTERM and
-// SIGINT are passed on, and workers that end properly are waited for. Nothing is left running after any
-// ending, also when the launcher itself is killed.
+// When one fails, the others are stopped within seconds: SIGTERM, then SIGKILL after a grace; all are started
+// again where that is asked for. SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 are passed on, and workers that
+// end properly are waited for. Nothing is left running after any ending, also when the launcher itself is
+// killed.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,7 +18,9 @@ namespace lockstep {
 
 struct WorkerSetOptions {
   std::vector<std::string> command;  // of every worker
-  RunLayout layout;                  // log_folder: one worker-N.log each
+  RunLayout layout;                  // log_folder: one worker-N.log each; most_restarts: after a crash
+  // Before every start: what the workers need anew goes into the layout.
+  std::function<void(RunLayout& layout)> prepare = {};
   Variables inherited = process_variables();
   int out = 1;  // where their standard output and error go, each line under the worker's name
   int err = 2;
@@ -39,9 +43,12 @@ struct WorkerFailure {
 };
 
 struct WorkerSetResult {
-  // 0; 75, 130, 143 if they ended because they were asked to; 2, 3, 5, 6 if all agree on it; otherwise 1.
+  // 0; 75, 130, 143 if they ended because they were asked to; 2, 3, 5, 6 if all agree on it; 2 if worker 0
+  // ended with it first; otherwise 1.
   int exit_code = 0;
   std::optional<WorkerFailure> first_failure;
+  // A crash, or a failure that may be over: not asked for, and no verdict that would be the same again.
+  bool may_be_restarted = false;
 };
 
 // To be called on a thread that lives as long as the run, before other threads that take signals are started:

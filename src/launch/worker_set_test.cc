@@ -165,6 +165,44 @@ TEST_F(WorkerSetTest, AVerdictOfAllKeepsItsCode) {
   EXPECT_EQ(run(2, "exit 1").exit_code, 1);
 }
 
+// It alone looks at the output folder; the others lose it.
+TEST_F(WorkerSetTest, AVerdictOfTheFirstWorkerOnItsFolderKeepsItsCode) {
+  EXPECT_EQ(run(3, "[ $RANK = 0 ] && exit 2; sleep 60").exit_code, 2);
+  EXPECT_EQ(run(3, "[ $RANK = 1 ] && exit 2; sleep 60").exit_code, 1);
+}
+
+TEST_F(WorkerSetTest, AfterACrashAllAreStartedAgain) {
+  // Worker 1 fails in the first two starts.
+  const std::string script =
+      "echo start $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS; "
+      "[ $RANK = 1 ] && [ $TORCHELASTIC_RESTART_COUNT -lt 2 ] && kill -9 $$; "
+      "[ $TORCHELASTIC_RESTART_COUNT -lt 2 ] && sleep 60; exit 0";
+  WorkerSetOptions again = options(2, script);
+  int prepared = 0;
+  again.prepare = [&](RunLayout&) { ++prepared; };
+  again.layout.most_restarts = 3;
+  const auto result = run_workers(again);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_FALSE(result.first_failure);
+  EXPECT_EQ(prepared, 3);
+  prepared = 0;
+  again.layout.most_restarts = 1;
+  const auto given_up = run_workers(again);
+  EXPECT_EQ(given_up.exit_code, 1);
+  ASSERT_TRUE(given_up.first_failure);
+  EXPECT_EQ(given_up.first_failure->rank, 1);
+  EXPECT_EQ(prepared, 2);
+}
+
+TEST_F(WorkerSetTest, AVerdictIsNotStartedAgain) {
+  WorkerSetOptions verdict = options(2, "exit 3");
+  int prepared = 0;
+  verdict.prepare = [&](RunLayout&) { ++prepared; };
+  verdict.layout.most_restarts = 3;
+  EXPECT_EQ(run_workers(verdict).exit_code, 3);
+  EXPECT_EQ(prepared, 1);
+}
+
 TEST_F(WorkerSetTest, ChildrenOfWorkersAreNotLeftBehind) {
   const OrphansComeHere orphans;
   run(2, "sleep 60 & echo $! > $FOLDER/p-$RANK; mv $FOLDER/p-$RANK $FOLDER/pid-$RANK; " + wait_for("pid-1") +
