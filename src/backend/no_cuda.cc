@@ -1,13 +1,13 @@
 // Stands in for src/backend/cuda in a program that is built without it.
 #include "backend/cuda/cuda_backend.h"
-#include "base/error.h"
+#include "base/does_not_fit.h"
 
 namespace lockstep {
 
 std::string refuse_cuda() { return "this program is built without it"; }
 
 std::unique_ptr<Backend> make_cuda_backend(const DeviceOptions&) {
-  throw UserError("device cuda: {}; device: cpu trains on the processor", refuse_cuda());
+  throw MissingDevice("device cuda: {}; device: cpu trains on the processor", refuse_cuda());
 }
 
 std::vector<std::string> describe_cuda() { return {refuse_cuda()}; }

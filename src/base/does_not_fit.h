@@ -1,10 +1,18 @@
-// A run needs more memory than it may have. The program ends with code 3.
+// What a machine lacks for a job: errors with which the program ends with a code of their own
+// (docs/errors.md).
 #pragma once
 #include "base/error.h"
 
 namespace lockstep {
 
+// More memory than the run may have: code 3.
 class DoesNotFit : public UserError {
+ public:
+  using UserError::UserError;
+};
+
+// A device: code 5.
+class MissingDevice : public UserError {
  public:
   using UserError::UserError;
 };

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-enum ExitCode { kDone = 0, kFailed = 1, kBadUsage = 2, kDoesNotFit = 3 };
+enum ExitCode { kDone = 0, kFailed = 1, kBadUsage = 2, kDoesNotFit = 3, kMissingDevice = 5 };
 
 }  // namespace
 
@@ -40,6 +40,9 @@ int run_cli(int argc, char** argv) {
     const std::string_view text = error.what();
     std::cerr << "lockstep: " << text << (text.ends_with('\n') ? "" : "\n");  // a table has its own
     return kDoesNotFit;
+  } catch (const MissingDevice& error) {
+    std::cerr << "lockstep: " << error.what() << "\n";
+    return kMissingDevice;
   } catch (const UserError& error) {
     std::cerr << "lockstep: " << error.what() << "\n";
     return kBadUsage;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "job/workers.h"
+
 namespace lockstep {
 namespace {
 
@@ -25,7 +27,7 @@ HostShare host_share(const std::optional<WorkerPlace>& place, const Cores& cores
 }
 
 HostShare expected_share(const JobSpec& spec, const Cores& cores) {
-  const int64_t workers = spec.strategy.workers.value_or(1);
+  const int64_t workers = wanted_workers(spec).value_or(1);
   return {.workers = workers, .processors = worker_processors(cores.usable, cores.usable, workers)};
 }
 

@@ -27,7 +27,7 @@ int worker_processors(int64_t usable, int64_t together, int64_t workers);
 
 // Of a worker that a launcher started at this place; without one it is alone.
 HostShare host_share(const std::optional<WorkerPlace>& place, const Cores& cores = available_cores());
-// Of a job's first worker before any is started: all that strategy.workers asks for are on this machine.
+// Of a job's first worker before any is started: all that the job asks for are on this machine.
 HostShare expected_share(const JobSpec& spec, const Cores& cores = available_cores());
 
 }  // namespace lockstep

@@ -1,5 +1,8 @@
 #include "prepare/job_options.h"
 
+#include <algorithm>
+
+#include "base/does_not_fit.h"
 #include "job/workers.h"
 
 namespace lockstep {
@@ -74,6 +77,21 @@ DeviceOptions job_device(const JobSpec& spec, const HostShare& host) {
   return {.kind = spec.device,
           .threads = job_threads(spec, host),
           .local_rank = static_cast<int>(host.local_rank)};
+}
+
+std::unique_ptr<Backend> make_job_backend(const JobSpec& spec, const HostShare& host) {
+  auto backend = make_backend(job_device(spec, host));
+  if (spec.device != DeviceKind::kAuto || backend->memory() == MemoryKind::kDevice) return backend;
+  for (size_t i = 0; i < std::min(kTrainingPools, spec.workerPoolSpecs.size()); ++i) {
+    const MachineSpec& machine = spec.workerPoolSpecs[i].machineSpec;
+    if (machine.acceleratorCount == 0 || spec.workerPoolSpecs[i].replicaCount == 0) continue;
+    throw MissingDevice(
+        "{}: workerPoolSpecs[{}] asks for {} {} a machine, and here is none that this program can use; to "
+        "train on the processor all the same: --set device=cpu, or device: cpu in the job",
+        spec.where(fmt::format("workerPoolSpecs[{}].machineSpec.acceleratorCount", i)), i,
+        machine.acceleratorCount, machine.acceleratorType.empty() ? "accelerators" : machine.acceleratorType);
+  }
+  return backend;
 }
 
 int job_threads(const JobSpec& spec, const HostShare& host) {

@@ -18,6 +18,9 @@ TroubleFacts job_facts(const JobParts& parts);
 int job_threads(const JobSpec& spec, const HostShare& host);
 // The device that this worker computes on.
 DeviceOptions job_device(const JobSpec& spec, const HostShare& host);
+// The same, made ready to train on. Throws MissingDevice where the job's pools ask for accelerators, `device`
+// leaves the choice open, and none is found.
+std::unique_ptr<Backend> make_job_backend(const JobSpec& spec, const HostShare& host);
 // What the job asks for, where nothing is one.
 int64_t job_workers(const JobSpec& spec);
 

@@ -16,7 +16,7 @@ JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model
   plan.memory = train_memory(plan.train, options, backend.memory());
   plan.beside.checkpoints = kCheckpointStaging;
   plan.beside.program = kProgramBytes;
-  if (spec.data.hold_out > 0 || spec.data.eval.format) {
+  if (spec.data.hold_out > 0 || spec.data.eval.format || !spec.data.split.column.empty()) {
     const Model evaluation = build_job_evaluation(spec, inputs, spec.train.microbatch);
     plan.beside.evaluation = evaluation_bytes(plan_evaluation(evaluation, backend, options.passes));
   }
@@ -24,7 +24,7 @@ JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model
 }
 
 std::optional<HostPlace> expected_host(const JobSpec& spec) {
-  const int64_t workers = spec.strategy.workers.value_or(1);
+  const int64_t workers = job_workers(spec);
   if (workers == 1 || spec.strategy.transport == WorkerTransport::kUcx) return std::nullopt;
   return HostPlace{0, static_cast<int>(workers)};
 }

@@ -24,8 +24,7 @@ struct JobPlan {
 // `host`: where the workers of a host hold the state together, the place of this one. Throws UserError.
 JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model, const InputSizes& inputs,
                  Backend& backend, std::optional<HostPlace> host = {});
-// The place to plan with before any worker is there: all are on this machine, unless the job has pools of
-// machines.
+// The place to plan with before any worker is there: all are on this machine.
 std::optional<HostPlace> expected_host(const JobSpec& spec);
 
 }  // namespace lockstep

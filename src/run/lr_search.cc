@@ -17,7 +17,7 @@ LrSearch search_lr(JobSpec spec, const LrRangeSettings& settings,
                    const std::function<void(const LrRange&)>& watch) {
   LrRange range(settings);  // refuses a range that is none before anything is read
   const HostShare host = expected_share(spec);
-  const auto backend = make_backend(job_device(spec, host));
+  const auto backend = make_job_backend(spec, host);
   const JobParts parts = build_parts(std::move(spec), *backend, host);
   JobPlan plan = plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, *backend);
   require_fit(parts.spec, parts.resolved, plan, parts.inputs, *backend, host);

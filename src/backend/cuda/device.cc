@@ -8,7 +8,7 @@
 #ifdef LOCKSTEP_CUDNN_FRONTEND
 #include "backend/cuda/cudnn/library.h"
 #endif
-#include "base/error.h"
+#include "base/does_not_fit.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 int checked_ordinal(int ordinal) {
   const std::string reason = refuse_cuda();
   if (!reason.empty())
-    throw UserError("device cuda: {}; device: cpu trains on the processor", reason);
+    throw MissingDevice("device cuda: {}; device: cpu trains on the processor", reason);
   int devices = 0;
   require(cudaGetDeviceCount(&devices), "counting devices");
   return ordinal % devices;
