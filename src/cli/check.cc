@@ -11,8 +11,10 @@
 #include "job/parse.h"
 #include "job/print.h"
 #include "prepare/fit.h"
+#include "prepare/job_evaluation.h"
 #include "prepare/job_options.h"
 #include "prepare/job_parts.h"
+#include "run/resume.h"
 
 namespace lockstep {
 namespace {
@@ -36,6 +38,13 @@ void print_arithmetic(const JobParts& parts) {
   for (const std::string& note : job.notes) std::cout << "# " << note << "\n";
 }
 
+void print_start(const JobParts& parts, const std::optional<int64_t>& resumes) {
+  if (const auto finished = finished_run(parts))
+    std::cout << "# " << describe_finished(parts.spec.output, *finished) << "\n";
+  else if (resumes)
+    std::cout << fmt::format("# goes on after step {}, from {}\n", *resumes, checkpoint_folder(parts.spec));
+}
+
 void print_memory(const JobPlan& plan) {
   std::istringstream table(plan.table());
   for (std::string line; std::getline(table, line);) std::cout << "# " << line << "\n";
@@ -44,12 +53,16 @@ void print_memory(const JobPlan& plan) {
 void run(const CheckOptions& options) {
   JobSpec spec = load_job(options.file, options.overrides);
   const HostShare host = expected_share(spec);
-  const auto backend = make_backend(job_device(spec, host));
-  // The data is read as training would: how many records and columns it has decides steps and sizes.
+  const auto backend = make_job_backend(spec, host);
+  // The data is read as training would: how many records and columns it has decides steps and sizes. What
+  // training would refuse is refused here.
   const JobParts parts = build_parts(std::move(spec), *backend, host);
+  require_evaluation(parts);
+  const std::optional<int64_t> resumes = require_resumable(parts);
   for (const std::string& note : parts.spec.notes) std::cout << "# " << note << "\n";
   std::cout << to_yaml(parts.spec);
   print_arithmetic(parts);
+  print_start(parts, resumes);
   const JobPlan plan =
       plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, *backend, expected_host(parts.spec));
   print_memory(plan);

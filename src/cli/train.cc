@@ -1,16 +1,21 @@
 // lockstep train JOB: trains what the job file describes; goes on where an earlier start was ended.
 //
-// With several workers this process starts that many of itself on this host and watches over them; each finds
-// its place in the environment, as a worker that another launcher started would.
+// With several workers this process starts that many of itself on this host and watches over them, also of
+// one that is to be restarted after a crash; each finds its place in the environment, as a worker that
+// another launcher started would.
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <iostream>
+#include <limits>
 #include <memory>
 
 #include "base/error.h"
+#include "base/standard_streams.h"
 #include "cli/cli.h"
 #include "cli/exit.h"
 #include "job/not_yet.h"
 #include "job/parse.h"
+#include "job/print.h"
 #include "job/resolve.h"
 #include "job/workers.h"
 #include "launch/environment.h"
@@ -18,6 +23,8 @@
 #include "launch/launcher.h"
 #include "prepare/job_options.h"
 #include "run/join_workers.h"
+#include "run/resume.h"
+#include "run/run_folder.h"
 #include "run/train_run.h"
 
 namespace lockstep {
@@ -27,12 +34,62 @@ struct TrainCommand {
   std::string file;
   std::vector<std::string> overrides;
   bool fresh = false;
+  std::string from;
+  int64_t most_restarts = 0;
   NodeFlags nodes;
 };
 
+// A run that was started again by whoever watches over it goes on: it must not be told to begin where it
+// began the first time.
+TrainCommand without_beginning(TrainCommand command, const Variables& variables) {
+  if (find_integer(variables, "TORCHELASTIC_RESTART_COUNT", 0, std::numeric_limits<int64_t>::max())
+          .value_or(0) > 0) {
+    command.fresh = false;
+    command.from.clear();
+  }
+  return command;
+}
+
+void print_result(const RunSummary& summary) {
+  std::cout << fmt::format("{} {}\n", summary.status, summary.weights_sha256);
+  // What was trained lies in the run's folder, whoever can be told of it.
+  flush_standard_output();
+}
+
+// Tells whoever started this process of its first error, so that it is told from those of workers who only
+// lost this one.
+class ErrorReport {
+ public:
+  explicit ErrorReport(const Variables& variables) : variables_(variables) {}
+  void tell(const std::string& message) {
+    if (!told_) write_error_file(variables_, message, 1);
+    told_ = true;
+  }
+
+ private:
+  const Variables& variables_;
+  bool told_ = false;
+};
+
+// An error is told while the run still holds its place among the workers.
+RunSummary run_to_end(TrainRun& run, ErrorReport& report) {
+  try {
+    return run.run();
+  } catch (const Error& error) {
+    report.tell(error.what());
+    throw;
+  }
+}
+
 // This process trains, alone or as one of several.
-void work(JobSpec spec, const TrainCommand& command, const std::optional<WorkerPlace>& placement) {
-  RunOptions options{.fresh = command.fresh, .out = &std::cerr, .out_descriptor = 2, .join = {}};
+void work(JobSpec spec, const TrainCommand& command, const std::optional<WorkerPlace>& placement,
+          ErrorReport& report) {
+  RunOptions options{.fresh = command.fresh,
+                     .from = command.from,
+                     .job = to_yaml(spec),
+                     .out = &std::cerr,
+                     .out_descriptor = 2,
+                     .join = {}};
   options.host = host_share(placement);
   const bool leads = options.leads = !placement || placement->rank == 0;
   spec.strategy.workers = placement ? placement->size : 1;
@@ -41,19 +98,37 @@ void work(JobSpec spec, const TrainCommand& command, const std::optional<WorkerP
   if (leads)
     for (const std::string& note : spec.notes) std::cerr << "# " << note << "\n";
   TrainRun run(std::move(spec), options);
-  const RunSummary summary = run.run();
-  if (leads) std::cout << fmt::format("{} {}\n", summary.status, summary.weights_sha256);
+  const RunSummary summary = run_to_end(run, report);
+  if (leads) print_result(summary);
   // What the guard found was told when it was found.
   if (leads && !summary.error.empty() && summary.status != "diverged")
     std::cerr << "lockstep: " << summary.error << "\n";
   // It ends for a reason of its own (a full disk): the others, who lose it, must not be taken for the first.
-  if (summary.status == "failed") write_error_file(process_variables(), summary.error, 1);
+  if (summary.status == "failed") report.tell(summary.error);
   if (summary.exit_code != 0) throw Exit{static_cast<int>(summary.exit_code)};
+}
+
+// Whether the run is finished, found out before anything is started that would write into its folder.
+bool says_finished(const JobSpec& spec, const TrainCommand& command, const Nodes& nodes) {
+  if (command.fresh || !command.from.empty() || nodes.count > 1 ||
+      !std::filesystem::exists(summary_path(spec.output)))
+    return false;
+  const HostShare host = expected_share(spec);
+  const JobParts parts = build_parts(spec, *make_job_backend(spec, host), host);
+  const auto finished = finished_run(parts);
+  if (!finished) return false;
+  require_resumable(parts);  // a finished run is one whose last checkpoint can be read
+  std::cerr << describe_finished(spec.output, *finished) << "\n";
+  print_result(*finished);
+  return true;
 }
 
 // This process starts the workers of this host.
 void start_workers(const JobSpec& spec, const TrainCommand& command, const Nodes& nodes) {
   resolve(spec);  // one complaint instead of one from each worker
+  if (!spec.workerPoolSpecs.empty()) make_job_backend(spec, expected_share(spec));
+  if (nodes.rank == 0) require_run_folder(spec);
+  if (says_finished(spec, command, nodes)) return;
   LaunchRequest request;
   request.nodes = nodes;
   request.command = {"/proc/self/exe", "train", command.file};
@@ -62,6 +137,8 @@ void start_workers(const JobSpec& spec, const TrainCommand& command, const Nodes
     request.command.push_back(change);
   }
   if (command.fresh) request.command.emplace_back("--fresh");
+  if (!command.from.empty()) request.command.insert(request.command.end(), {"--from", command.from});
+  request.most_restarts = command.most_restarts;
   request.run_id = spec.name;
   request.output = spec.output;
   request.log_folder = spec.output + "/logs";
@@ -70,28 +147,34 @@ void start_workers(const JobSpec& spec, const TrainCommand& command, const Nodes
   if (result.exit_code != 0) throw Exit{result.exit_code};
 }
 
-void train(const TrainCommand& command, const Variables& variables) {
+void train(const TrainCommand& command, const Variables& variables, ErrorReport& report) {
   const JobSpec spec = load_job(command.file, command.overrides);
   refuse_not_yet(spec);  // before a launcher's word on the number of workers replaces the job's
   const std::optional<WorkerPlace> placement = placement_from(variables);
   if (placement) {
     const int64_t each = workers_per_process(*placement, spec.strategy.workers.value_or(placement->size));
     if (each > 1) return start_workers(spec, command, nodes_from(*placement, each));
-    return work(spec, command, placement);
+    if (command.most_restarts > 0)
+      throw UserError(
+          "--max-restarts is for workers that this program starts, and {} has started this one; let "
+          "it start them again",
+          placement->family);
+    return work(spec, command, placement, report);
   }
   const Nodes nodes =
       nodes_from(with_environment(command.nodes, variables), wanted_workers(spec).value_or(0));
-  if (nodes.count * nodes.workers_per_node > 1) return start_workers(spec, command, nodes);
-  work(spec, command, std::nullopt);
+  if (nodes.count * nodes.workers_per_node > 1 || command.most_restarts > 0)
+    return start_workers(spec, command, nodes);
+  work(spec, command, std::nullopt, report);
 }
 
 void run(const TrainCommand& command) {
   const Variables variables = process_variables();
+  ErrorReport report(variables);
   try {
-    train(command, variables);
+    train(without_beginning(command, variables), variables, report);
   } catch (const Error& error) {
-    // For whoever started this process, and tells the first error of several workers from the others.
-    write_error_file(variables, error.what(), 1);
+    report.tell(error.what());
     throw;
   }
 }
@@ -115,7 +198,19 @@ void add_train_command(CLI::App& app) {
       ->add_option("--set", options->overrides,
                    "key=value, as in train.lr.base=1e-3 (may be given several times)")
       ->allow_extra_args(false);
-  command->add_flag("--fresh", options->fresh, "start over: remove the checkpoints in the output folder");
+  CLI::Option* fresh =
+      command->add_flag("--fresh", options->fresh, "start over: remove the checkpoints in the output folder");
+  command
+      ->add_option(
+          "--from", options->from,
+          "go on from this checkpoint, as in checkpoint-200, and remove later ones; by default from the "
+          "newest")
+      ->excludes(fresh);
+  command
+      ->add_option("--max-restarts", options->most_restarts,
+                   "start the workers of this host again after a crash, at most so often")
+      ->check(CLI::Range(int64_t{0}, int64_t{1000000}))
+      ->group("Workers");
   add_node_flags(*command, options->nodes);
   command->callback([options] { run(*options); });
 }

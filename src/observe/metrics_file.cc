@@ -19,45 +19,55 @@ namespace {
   throw UserError("cannot {} {}: {}", what, path, std::strerror(errno));
 }
 
-// Whether the line is one of a step that is at most `step`. A damaged one is not.
-bool is_kept(std::string_view line, int64_t step) {
+struct Resume {
+  int64_t step = 0;
+  bool evaluates_again = false;
+};
+
+// Whether the line is one of a step that is at most that of the resume. A damaged one is not.
+bool is_kept(std::string_view line, const Resume& resume) {
   const nlohmann::json object = nlohmann::json::parse(line, nullptr, false);
   if (!object.is_object()) return false;
   const auto found = object.find("step");
-  return found != object.end() && found->is_number_integer() && found->get<int64_t>() <= step;
+  if (found == object.end() || !found->is_number_integer() || found->get<int64_t>() > resume.step)
+    return false;
+  const auto kind = object.find("kind");
+  const bool evaluation = kind != object.end() && *kind == "eval";
+  return !(resume.evaluates_again && evaluation && found->get<int64_t>() == resume.step);
 }
 
-// Where the last line ends whose step is at most `step`. Looks from the end: a resume costs as much as it
-// drops, not as much as the run is long.
-size_t end_of_step(std::string_view text, int64_t step) {
+// Where the last line ends that is kept. Looks from the end: a resume costs as much as it drops, not as much
+// as the run is long.
+size_t end_of_step(std::string_view text, const Resume& resume) {
   size_t end = text.rfind('\n') + 1;  // npos + 1 is 0
   while (end > 0) {
     const size_t begin = end == 1 ? 0 : text.rfind('\n', end - 2) + 1;
-    if (is_kept(text.substr(begin, end - begin), step)) return end;
+    if (is_kept(text.substr(begin, end - begin), resume)) return end;
     end = begin;
   }
   return 0;
 }
 
-size_t end_of_step(int file, const std::string& path, int64_t step) {
+size_t end_of_step(int file, const std::string& path, const Resume& resume) {
   struct stat status {};
   if (fstat(file, &status) != 0) fail("read", path);
   const auto size = static_cast<size_t>(status.st_size);
   if (size == 0) return 0;
   void* bytes = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0);
   if (bytes == MAP_FAILED) fail("read", path);
-  const size_t end = end_of_step(std::string_view(static_cast<const char*>(bytes), size), step);
+  const size_t end = end_of_step(std::string_view(static_cast<const char*>(bytes), size), resume);
   munmap(bytes, size);
   return end;
 }
 
 }  // namespace
 
-MetricsFile::MetricsFile(std::string path, std::optional<int64_t> resume_step) : path_(std::move(path)) {
+MetricsFile::MetricsFile(std::string path, std::optional<int64_t> resume_step, bool evaluates_again)
+    : path_(std::move(path)) {
   file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file_ < 0) fail("open", path_);
   try {
-    const size_t end = resume_step ? end_of_step(file_, path_, *resume_step) : 0;
+    const size_t end = resume_step ? end_of_step(file_, path_, {*resume_step, evaluates_again}) : 0;
     if (ftruncate(file_, static_cast<off_t>(end)) != 0) fail("truncate", path_);
   } catch (...) {
     close(file_);

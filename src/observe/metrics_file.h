@@ -6,7 +6,8 @@
 // not. Lines before that are never touched; where the run rewound, steps come twice, and surviving_steps()
 // (observe/metrics_reader.h) gives those that count.
 //
-// An evaluation after step S is part of step S: it is made, and added, before the checkpoint of step S.
+// An evaluation after step S is part of step S. Where the checkpoint of step S was written before it, a run
+// that resumes there makes it again, and the line of the first one is cut off too.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -19,8 +20,10 @@ namespace lockstep {
 
 class MetricsFile {
  public:
-  // A new file, or, resuming, the lines up to that step of the one that is there. Throws UserError.
-  explicit MetricsFile(std::string path, std::optional<int64_t> resume_step = std::nullopt);
+  // A new file, or, resuming, the lines up to that step of the one that is there; without those of its
+  // evaluations where these are made again. Throws UserError.
+  explicit MetricsFile(std::string path, std::optional<int64_t> resume_step = std::nullopt,
+                       bool evaluates_again = false);
   ~MetricsFile();
   MetricsFile(const MetricsFile&) = delete;
   MetricsFile& operator=(const MetricsFile&) = delete;

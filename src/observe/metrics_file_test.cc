@@ -77,6 +77,27 @@ TEST_F(MetricsFileTest, LinesAreReadBackBitForBit) {
   EXPECT_FALSE(metrics.torn);
 }
 
+// The evaluation of the step that a run resumes from may be made again.
+TEST_F(MetricsFileTest, AnEvaluationThatIsMadeAgainIsCutOff) {
+  const auto evaluations_left = [&](int64_t resume, bool again) {
+    {
+      MetricsFile file(path());
+      for (const int64_t i : {1, 2}) {
+        file.add(step(i));
+        file.add(evaluation(i));
+      }
+      file.add(step(3));
+    }
+    { const MetricsFile resumed(path(), resume, again); }
+    EXPECT_EQ(numbers(read_metrics(path()).steps).back(), resume);
+    return read_metrics(path()).evaluations.size();
+  };
+  EXPECT_EQ(evaluations_left(2, false), 2U);
+  EXPECT_EQ(evaluations_left(2, true), 1U);
+  EXPECT_EQ(evaluations_left(1, true), 0U);
+  EXPECT_EQ(evaluations_left(3, true), 2U);
+}
+
 TEST_F(MetricsFileTest, AStepIsOneLine) {
   write_steps(1, 1);
   EXPECT_EQ(text(),

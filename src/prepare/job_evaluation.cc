@@ -23,11 +23,21 @@ void require_nothing_watched(const JobSpec& spec) {
                     spec.where(asks), asks);
 }
 
+// Whether anybody evaluates: one of several workers may be the only one to have opened the records.
+bool has_held_out(const JobParts& parts) { return parts.data.eval || evaluates_apart(parts.spec); }
+
 }  // namespace
+
+void require_evaluation(const JobParts& parts) {
+  if (!has_held_out(parts)) return require_nothing_watched(parts.spec);
+  const Task task = parts.model.task;
+  check(parts.spec, "train.eval.metric", task, std::string(name_of(parts.spec.train.eval.metric)));
+  check(parts.spec, "train.early_stop.metric", task, std::string(name_of(parts.resolved.early_stop_metric)));
+}
 
 HeldOut job_held_out(const JobParts& parts, Backend& backend, const StreamOptions& reading, bool evaluates) {
   const JobSpec& spec = parts.spec;
-  HeldOutOptions options{.exists = parts.data.eval || evaluates_apart(spec),
+  HeldOutOptions options{.exists = has_held_out(parts),
                          .source = parts.data.eval,
                          .reading = reading,
                          .metric = std::string(name_of(spec.train.eval.metric)),
@@ -35,14 +45,10 @@ HeldOut job_held_out(const JobParts& parts, Backend& backend, const StreamOption
                          .patience = spec.train.early_stop.patience,
                          .min_delta = spec.train.early_stop.min_delta};
   std::unique_ptr<Evaluator> evaluator;
-  if (evaluates && !options.source) require_nothing_watched(spec);
-  if (evaluates && options.source) {
+  if (evaluates && options.source)
     evaluator = std::make_unique<Evaluator>(
         [&](int64_t batch) { return build_job_evaluation(spec, parts.inputs, batch); }, backend,
         parts.options.passes, spec.train.microbatch, options.source->size());
-    check(spec, "train.eval.metric", evaluator->task(), options.metric);
-    check(spec, "train.early_stop.metric", evaluator->task(), options.stop_metric);
-  }
   return {std::move(options), std::move(evaluator)};
 }
 

@@ -69,4 +69,28 @@ void Feeder::load(TrainStep& step, int64_t step_number, int64_t microbatch) {
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+InputSummary input_summary(const InputReport& report) {
+  const auto seconds = [](int64_t nanoseconds) { return 1e-9 * static_cast<double>(nanoseconds); };
+  const auto& work = report.stages.nanoseconds;
+  return {.batches = report.batches,
+          .readers = report.readers,
+          .ahead = report.ahead,
+          .fetched_bytes = report.stages.bytes,
+          .blocks = report.stages.blocks,
+          .decoded = report.stages.decoded,
+          .memory_peak_bytes = report.peak_bytes,
+          .memory_limit_bytes = report.budget,
+          .wait_fetch = report.waited[0],
+          .wait_decode = report.waited[1],
+          .wait_transform = report.waited[2],
+          .wait_assemble = report.waited[3],
+          .wait_reorder = report.waited[kReorderWait],
+          .wait_consumer = report.consumer,
+          .fetch = seconds(work[0]),
+          .decode = seconds(work[1]),
+          .transform = seconds(work[2]),
+          .assemble = seconds(work[3]),
+          .verdict = report.sentence()};
+}
+
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include "data/order/step_order.h"
 #include "data/source/source.h"
 #include "data/stream/batch_stream.h"
+#include "observe/records.h"
 #include "train/step/train_step.h"
 
 namespace lockstep {
@@ -36,5 +37,8 @@ class Feeder {
   double seconds_ = 0;
   std::unique_ptr<BatchStream> stream_;
 };
+
+// What the input did, as a run's summary has it.
+InputSummary input_summary(const InputReport& report);
 
 }  // namespace lockstep

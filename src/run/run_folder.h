@@ -1,5 +1,6 @@
-// The folder of a run and the files in it that say what it is: job.yaml (the effective job), identity.json,
-// and for tables encoding.txt (how columns become inputs).
+// The folder of a run and the files in it that say what it is: identity.json, job.yaml (the effective job),
+// for tables encoding.txt (how columns become inputs), and starts.jsonl (when it was started, and where it
+// went on).
 #pragma once
 #include <string>
 #include <utility>
@@ -11,10 +12,24 @@ namespace lockstep {
 
 using NamedText = std::pair<std::string, std::string>;
 
-// Those files: name, content. They also go into every checkpoint.
-std::vector<NamedText> describing_files(const JobParts& parts);
-// Creates the folder where needed; removes the summary and diagnosis of an earlier start.
-void open_run_folder(const std::string& folder, const std::vector<NamedText>& files);
+// The first three: name, content. They also go into every checkpoint. `job` is the effective job as it was
+// asked for: what a launcher says about the number of workers is not part of it.
+std::vector<NamedText> describing_files(const JobParts& parts, const std::string& job);
+// UserError where the output folder cannot be made or written, or holds files under a run's names that no run
+// wrote, such as a job.yaml of the user's. Touches nothing.
+void require_run_folder(const JobSpec& spec);
+// Creates the folder where needed; removes the summary and diagnosis of an earlier start. A kept job that is
+// run again as it is stays as it is.
+void open_run_folder(const JobSpec& spec, const std::vector<NamedText>& files);
+
+// One line of starts.jsonl.
+struct RunStart {
+  std::string time, identity;
+  int64_t step = 0;  // that it goes on from
+  int64_t workers = 1;
+};
+// Adds it; returns how many starts of this identity came before. `fresh` forgets them.
+int64_t record_start(const std::string& folder, const RunStart& start, bool fresh);
 
 std::string summary_path(const std::string& folder);
 std::string diagnosis_path(const std::string& folder);

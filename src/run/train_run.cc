@@ -1,5 +1,6 @@
 #include "run/train_run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <ctime>
@@ -14,8 +15,9 @@
 #include "prepare/job_evaluation.h"
 #include "prepare/job_options.h"
 #include "run/process.h"
-#include "run/run_folder.h"
+#include "run/resume.h"
 #include "run/share_state.h"
+#include "train/checkpoint/checkpoint_folder.h"
 
 namespace lockstep {
 namespace {
@@ -29,30 +31,6 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-InputSummary summary_of(const InputReport& report) {
-  const auto seconds = [](int64_t nanoseconds) { return 1e-9 * static_cast<double>(nanoseconds); };
-  const auto& work = report.stages.nanoseconds;
-  return {.batches = report.batches,
-          .readers = report.readers,
-          .ahead = report.ahead,
-          .fetched_bytes = report.stages.bytes,
-          .blocks = report.stages.blocks,
-          .decoded = report.stages.decoded,
-          .memory_peak_bytes = report.peak_bytes,
-          .memory_limit_bytes = report.budget,
-          .wait_fetch = report.waited[0],
-          .wait_decode = report.waited[1],
-          .wait_transform = report.waited[2],
-          .wait_assemble = report.waited[3],
-          .wait_reorder = report.waited[kReorderWait],
-          .wait_consumer = report.consumer,
-          .fetch = seconds(work[0]),
-          .decode = seconds(work[1]),
-          .transform = seconds(work[2]),
-          .assemble = seconds(work[3]),
-          .verdict = report.sentence()};
-}
-
 bool due(const std::optional<int64_t>& every, int64_t step) { return every && step % *every == 0; }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -60,10 +38,6 @@ std::vector<std::string> lines_of(const std::string& text) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
-}
-
-const std::string& checkpoint_folder(const JobSpec& spec) {
-  return spec.checkpoint.dir.empty() ? spec.output : spec.checkpoint.dir;
 }
 
 TrainStep fitting_step(const JobParts& parts, Backend& backend, Group* group) {
@@ -74,6 +48,7 @@ TrainStep fitting_step(const JobParts& parts, Backend& backend, Group* group) {
 }
 
 std::unique_ptr<Group> join_group(const JobParts& parts, const RunOptions& options) {
+  require_evaluation(parts);  // while every worker can still say so by itself
   const int64_t workers = job_workers(parts.spec);
   if (workers == 1) return nullptr;
   return std::make_unique<Group>(options.join(parts),
@@ -84,7 +59,8 @@ std::unique_ptr<Group> join_group(const JobParts& parts, const RunOptions& optio
 
 TrainRun::TrainRun(JobSpec spec, RunOptions options)
     : options_(std::move(options)),
-      backend_(make_backend(job_device(spec, options_.host))),
+      signals_(options_.leads),
+      backend_(make_job_backend(spec, options_.host)),
       parts_(build_parts(std::move(spec), *backend_, options_.host, options_.leads)),
       group_(join_group(parts_, options_)),
       workers_(group_.get()),
@@ -98,7 +74,10 @@ TrainRun::TrainRun(JobSpec spec, RunOptions options)
 RunSummary TrainRun::run() {
   summary_.started = utc_time(std::time(nullptr));
   signals_.begin();
-  begin();
+  if (!begin()) {
+    end("done", "", kDone);
+    return finished_ ? *finished_ : summarise();
+  }
   const auto write = [this](const RunSummary& summary) {
     if (workers_.leads()) write_summary(summary_path(parts_.spec.output), summary);
   };
@@ -124,10 +103,13 @@ RunSummary TrainRun::run() {
   return summary;
 }
 
-void TrainRun::begin() {
+bool TrainRun::begin() {
   workers_.require_same("identity", parts_.identity.sha256());
-  if (workers_.leads()) begin_as_leader();
-  const bool resumes = workers_.agree(state_.restarts > 0 ? 1 : 0, "whether the run resumes") == 1;
+  const Found own = workers_.leads() ? begin_as_leader() : Found::kNothing;
+  const auto found =
+      static_cast<Found>(workers_.agree(static_cast<int64_t>(own), "what the output folder holds"));
+  if (found == Found::kFinished) return false;
+  const bool resumes = found == Found::kCheckpoint;
   if (group_ && resumes) {
     share_state(*group_, train_, state_);
     if (!workers_.leads()) adopt(RunState(state_));
@@ -138,27 +120,61 @@ void TrainRun::begin() {
   // What a rewind before the first checkpoint goes back to.
   if (!resumes && workers_.leads() && parts_.spec.train.guard.non_finite == NonFinitePolicy::kRewind)
     save(false);
+  return true;
 }
 
-void TrainRun::begin_as_leader() {
+TrainRun::Found TrainRun::begin_as_leader() {
   const JobSpec& spec = parts_.spec;
-  const std::vector<NamedText> files = describing_files(parts_);
+  require_run_folder(spec);
+  const std::vector<NamedText> files = describing_files(parts_, options_.job);
   checkpoints_ = std::make_unique<TrainingCheckpoints>(checkpoint_folder(spec), spec.checkpoint.keep,
                                                        parts_.identity, files);
   if (checkpoint_folder(spec) != spec.output) output_lock_.emplace(spec.output);
-  std::optional<int64_t> resumed;
   if (options_.fresh) checkpoints_->discard_all();
-  if (const auto restored = exchanges() ? checkpoints_->restore(train_) : std::nullopt) {
-    adopt(run_state_of(*restored));
-    ++state_.restarts;
-    resumed = state_.step;
+  const std::optional<int64_t> resumed = exchanges() ? restore() : std::nullopt;
+  if (resumed && options_.from.empty()) {
+    finished_ = finished_run(parts_, held_out_.should_stop());
+    if (finished_) *options_.out << describe_finished(spec.output, *finished_) << "\n";
+    if (finished_) return Found::kFinished;
+  }
+  if (resumed) {
     retain_rewind_target();
     checkpoints_->complete(state_.step, held_out_.best() && held_out_.best()->step == state_.step);
   }
-  open_run_folder(spec.output, files);
+  open_folder(resumed, files);
+  return resumed ? Found::kCheckpoint : Found::kNothing;
+}
+
+std::optional<int64_t> TrainRun::restore() {
+  std::optional<TrainingCheckpoints::Restored> restored;
+  if (options_.from.empty()) {
+    restored = checkpoints_->restore(train_);
+  } else {
+    const int64_t step = step_to_resume(parts_.spec, options_.from);
+    require_steps_left(parts_, checkpoint_path(checkpoint_folder(parts_.spec), step), step);
+    restored = checkpoints_->rewind(train_, step);
+  }
+  if (!restored) return std::nullopt;
+  adopt(run_state_of(*restored));
+  require_steps_left(parts_, restored->path, state_.step);
+  return state_.step;
+}
+
+void TrainRun::open_folder(const std::optional<int64_t>& resumed, const std::vector<NamedText>& files) {
+  const JobSpec& spec = parts_.spec;
+  open_run_folder(spec, files);
+  const int64_t before = record_start(spec.output,
+                                      {.time = summary_.started,
+                                       .identity = parts_.identity.sha256(),
+                                       .step = state_.step,
+                                       .workers = workers_.count()},
+                                      options_.fresh);
+  // Checkpoints that came from elsewhere know of starts that this folder does not.
+  state_.restarts = std::max(before, resumed ? state_.restarts + 1 : 0);
   watch_ = std::make_unique<Watch>(WatchOptions{.folder = spec.output,
                                                 .total_steps = parts_.steps(),
                                                 .resume_step = resumed,
+                                                .evaluates_again = is_evaluation_left(),
                                                 .tokens_per_step = tokens_per_step(),
                                                 .out = options_.out,
                                                 .out_descriptor = options_.out_descriptor});
@@ -180,6 +196,8 @@ void TrainRun::say(const std::string& text) {
 }
 
 void TrainRun::loop() {
+  // The checkpoint was written before it, or it was not asked for then.
+  if (workers_.leads() && is_evaluation_left()) evaluate();
   // A run that was killed between its last evaluation and its end has nothing left to do.
   end_if_agreed();
   while (summary_.status.empty() && state_.step < parts_.steps()) {
@@ -188,8 +206,8 @@ void TrainRun::loop() {
   }
   if (!summary_.status.empty()) return;
   if (workers_.leads()) {
-    if (held_out_.exists() && (!held_out_.last() || held_out_.last()->step != state_.step)) evaluate();
     if (checkpoints_->last_step() != state_.step) save(false);
+    if (is_evaluation_left()) evaluate();
   }
   workers_.agree(0, "the last evaluation");
   if (exchanges()) workers_.require_same("set of final weights", train_.weights_sha256());
@@ -291,6 +309,9 @@ void TrainRun::rewind() {
   if (watch_) watch_->rewind(restored.step);
   say(fmt::format("back to the checkpoint of step {}, with {} of the learning rate", restored.step,
                   guard_.lr_factor()));
+  if (!is_evaluation_left()) return;
+  if (workers_.leads()) evaluate();
+  workers_.agree(0, "the evaluation");
 }
 
 // The last checkpoint that was due, not the last one that was written: a signal, or an evaluation that was
@@ -310,8 +331,9 @@ void TrainRun::finish_step(bool examined) {
   const bool evaluates = !last && held_out_.exists() && due(parts_.resolved.eval_every, state_.step);
   const bool saves = !last && due(parts_.resolved.checkpoint_every, state_.step);
   if (workers_.leads()) {
-    if (evaluates) evaluate();
+    // In this order: an evaluation may take long, or fail.
     if (saves && checkpoints_->last_step() != state_.step) save(false);
+    if (evaluates) evaluate();
   }
   // Where the leader has worked alone the others wait for it, which is worth a message; elsewhere signals
   // come with the sums of a step, where these are exchanged.
@@ -320,8 +342,15 @@ void TrainRun::finish_step(bool examined) {
 }
 
 TrainRun::Ending TrainRun::asked_by_signal() const {
-  if (!workers_.leads() || signals_.caught() == 0) return Ending::kNone;
-  return signals_.caught() == SIGTERM ? Ending::kTerminated : Ending::kInterrupted;
+  if (!workers_.leads()) return Ending::kNone;
+  switch (signals_.caught()) {
+    case 0: return Ending::kNone;
+    case SIGINT: return Ending::kInterrupted;
+    case SIGHUP: return Ending::kHungUp;
+    case SIGUSR1: return Ending::kUser1;
+    case SIGUSR2: return Ending::kUser2;
+    default: return Ending::kTerminated;
+  }
 }
 
 void TrainRun::end_if_agreed() {
@@ -335,26 +364,66 @@ void TrainRun::end_if_agreed() {
 
 void TrainRun::end_with(Ending ending) {
   if (ending == Ending::kNone) return;
-  if (workers_.leads() && checkpoints_->last_step() != state_.step) save(false);
+  if (workers_.leads() && (checkpoints_->last_step() != state_.step || saved_before_evaluation_)) save(false);
   workers_.agree(0, "the last checkpoint");
   const char* const saved =
       exchanges() ? "a checkpoint was saved" : "no checkpoint, since nothing is exchanged";
+  // What a scheduler sends before it takes the machine, and a terminal that is closed: to be started again.
+  const auto preempted = [&](const char* signal) {
+    end("preempted", fmt::format("{}; {}", signal, saved), kPreempted);
+  };
   switch (ending) {
     case Ending::kNone: return;
     case Ending::kEarly: return end("stopped_early", "the evaluations made no progress any more", kDone);
-    case Ending::kTerminated: return end("preempted", fmt::format("SIGTERM; {}", saved), kPreempted);
+    case Ending::kTerminated: return preempted("SIGTERM");
+    case Ending::kHungUp: return preempted("SIGHUP");
+    case Ending::kUser1: return preempted("SIGUSR1");
+    case Ending::kUser2: return preempted("SIGUSR2");
     case Ending::kInterrupted: return end("interrupted", fmt::format("SIGINT; {}", saved), kInterrupted);
   }
 }
 
+bool TrainRun::is_evaluation_left() const {
+  const int64_t step = state_.step;
+  const bool asked = step == parts_.steps() || due(parts_.resolved.eval_every, step);
+  return step > 0 && asked && held_out_.exists() && (!held_out_.last() || held_out_.last()->step < step);
+}
+
 void TrainRun::evaluate() {
-  const EvalRecord record = held_out_.evaluate(train_, state_.step, working_on("the evaluation"));
+  EvalRecord record;
+  try {
+    record = held_out_.evaluate(train_, state_.step, working_on("the evaluation"));
+  } catch (const CommError&) {
+    throw;  // the others are gone, and a checkpoint needs them
+  } catch (const UserError& error) {
+    throw UserError("the evaluation after step {} failed ({}): {}", state_.step, save_before_failing(),
+                    error.what());
+  } catch (const std::exception&) {
+    log_error("the evaluation after step {} failed ({})", state_.step, save_before_failing());
+    throw;
+  }
   watch_->evaluation(record);
-  if (record.best) save(true);
+  saved_before_evaluation_ = checkpoints_->last_step() == state_.step;
+  if (!record.best) return;
+  if (!saved_before_evaluation_) return save(true);
+  wait_for_disk();
+  checkpoints_->complete(state_.step, true);
+}
+
+std::string TrainRun::save_before_failing() {
+  if (!exchanges()) return "nothing is saved, since nothing is exchanged";
+  try {
+    if (checkpoints_->last_step() != state_.step) save(false);
+    checkpoints_->finish();
+    return "a checkpoint was saved before";
+  } catch (const UserError& error) {
+    return error.what();
+  }
 }
 
 void TrainRun::save(bool best) {
   if (!exchanges()) return;
+  saved_before_evaluation_ = false;
   state_.guard = guard_.state();
   state_.held_out = held_out_.state();
   state_.loss = last_loss_;
@@ -404,7 +473,7 @@ RunSummary TrainRun::summarise() {
   summary.network_bytes = group_ ? group_->network_bytes() : 0;
   summary.skipped_steps = state_.skipped;
   summary.restarts = state_.restarts;
-  summary.input = summary_of(feeder_.report());
+  summary.input = input_summary(feeder_.report());
   if (watch_) watch_->statistics().fill(summary);
   return summary;
 }

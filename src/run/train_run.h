@@ -15,6 +15,7 @@
 #include "prepare/job_plan.h"
 #include "prepare/job_reading.h"
 #include "run/feeder.h"
+#include "run/run_folder.h"
 #include "run/run_state.h"
 #include "run/signals.h"
 #include "run/watch.h"
@@ -29,6 +30,8 @@ namespace lockstep {
 
 struct RunOptions {
   bool fresh = false;           // start over, whatever the output folder holds
+  std::string from = {};        // the checkpoint to go on from; empty: the newest
+  std::string job = {};         // the effective job as it was asked for, to be kept with the run
   std::ostream* out = nullptr;  // for the progress line and messages
   int out_descriptor = 2;       // where that goes, to see whether it is a terminal
   bool leads = true;            // as worker 0; only it needs the records to evaluate on
@@ -44,14 +47,20 @@ class TrainRun {
 
   // Until the last step, an early stop, a signal, a step that the guard ends the run for, or a UserError of
   // a run that has begun (a full disk), which is in the summary. Writes summary.json in any case, also before
-  // it throws. Of several workers, the first one writes.
+  // it throws. Of several workers, the first one writes. A run that is finished already is left as it is.
   RunSummary run();
 
  private:
-  void begin();
-  void begin_as_leader();
+  // What the leader has found in the output folder.
+  enum class Found : uint8_t { kNothing, kCheckpoint, kFinished };
+  // Whether there is anything to do.
+  bool begin();
+  Found begin_as_leader();
+  // Puts back the checkpoint to go on from; its step.
+  std::optional<int64_t> restore();
+  void open_folder(const std::optional<int64_t>& resumed, const std::vector<NamedText>& files);
   void adopt(const RunState& restored);
-  enum class Ending : uint8_t { kNone, kEarly, kTerminated, kInterrupted };
+  enum class Ending : uint8_t { kNone, kEarly, kTerminated, kInterrupted, kHungUp, kUser1, kUser2 };
   // What a signal asks for; of the leader, whose signals count.
   Ending asked_by_signal() const;
   void say(const std::string& text);
@@ -69,7 +78,11 @@ class TrainRun {
   void end_if_agreed();
   // With a checkpoint, which the others wait for.
   void end_with(Ending ending);
+  // Whether the step that was made last is one to evaluate after, and was not evaluated.
+  bool is_evaluation_left() const;
   void evaluate();
+  // Of a step whose evaluation has failed: what was trained is not lost with it. In words, how that went.
+  std::string save_before_failing();
   void save(bool best);
   void wait_for_disk();
   // For work of the leader that the others wait for in agree().
@@ -103,10 +116,12 @@ class TrainRun {
   std::unique_ptr<Watch> watch_;                      // of the leader
 
   RunState state_;
-  Ending requested_ = Ending::kNone;  // by the leader, in the step at hand
-  double last_loss_ = 0;              // of the last step that was applied
+  Ending requested_ = Ending::kNone;      // by the leader, in the step at hand
+  bool saved_before_evaluation_ = false;  // the last checkpoint is of an evaluated step, and does not say so
+  double last_loss_ = 0;                  // of the last step that was applied
   double first_step_seconds_ = 0;
-  RunSummary summary_;  // its status is empty while the run goes on
+  RunSummary summary_;                  // its status is empty while the run goes on
+  std::optional<RunSummary> finished_;  // of the leader: of the run that it found finished
 };
 
 }  // namespace lockstep

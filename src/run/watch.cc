@@ -4,7 +4,7 @@ namespace lockstep {
 
 Watch::Watch(const WatchOptions& options)
     : tokens_per_step_(options.tokens_per_step),
-      metrics_(options.folder + "/metrics.jsonl", options.resume_step),
+      metrics_(options.folder + "/metrics.jsonl", options.resume_step, options.evaluates_again),
       tensorboard_(options.folder + "/tensorboard",
                    {.resume_step = options.resume_step,
                     .tokens_seen = options.resume_step.value_or(0) * options.tokens_per_step,

@@ -17,6 +17,7 @@ struct WatchOptions {
   std::string folder;  // of the run
   int64_t total_steps = 0;
   std::optional<int64_t> resume_step;
+  bool evaluates_again = false;  // after that step
   int64_t tokens_per_step = 0;
   std::ostream* out = nullptr;  // for the progress line
   int out_descriptor = 2;

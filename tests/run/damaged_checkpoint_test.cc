@@ -112,6 +112,39 @@ TEST_F(DamagedCheckpoint, AFileThatIsShorterLongerOrGoneIsNamed) {
   }
 }
 
+// What to remove, and which older one the run could go on from; and both ways lead to the same bits.
+TEST_F(DamagedCheckpoint, TheMessageSaysHowToGoOn) {
+  const std::string weights = case_.summary("run").weights_sha256;
+  for (const bool by_flag : {true, false}) {
+    flip(latest_ + "/model.safetensors", 200);
+    const Ended refused = case_.train("run", settings_);
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_NE(
+        refused.err.find("\nto go on from checkpoint-3, remove " + latest_ + ", or say --from checkpoint-3"),
+        std::string::npos)
+        << refused.err;
+    if (!by_flag) fs::remove_all(latest_);
+    const std::vector<std::string> flags =
+        by_flag ? std::vector<std::string>{"--from", "checkpoint-3"} : std::vector<std::string>();
+    EXPECT_EQ(case_.trained("run", settings_, flags).weights_sha256, weights);
+    EXPECT_TRUE(fs::exists(latest_));
+  }
+}
+
+TEST_F(DamagedCheckpoint, AnotherCheckpointIsTakenByNamePathOrNumber) {
+  const std::string weights = case_.summary("run").weights_sha256;
+  for (const std::string& from : {std::string("3"), case_.output("run") + "/checkpoint-3"}) {
+    const Ended ended = case_.train("run", settings_, {"--from", from});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_NE(ended.err.find("resuming after step 3 from "), std::string::npos) << ended.err;
+    EXPECT_EQ(case_.summary("run").weights_sha256, weights);
+  }
+  const Ended absent = case_.train("run", settings_, {"--from", "checkpoint-1"});
+  EXPECT_EQ(absent.code, 2);
+  EXPECT_NE(absent.err.find("checkpoint-3, checkpoint-4"), std::string::npos) << absent.err;
+  EXPECT_EQ(case_.train("run", settings_, {"--from", "checkpoint-3", "--fresh"}).code, 2);
+}
+
 // In one process, since every byte takes its turn.
 class DamagedCheckpointLong : public DamagedCheckpoint {};
 

@@ -29,8 +29,11 @@ constexpr unsigned kLongestSeconds = 300;
   ::dup2(::open("/dev/null", O_RDONLY), STDIN_FILENO);
   ::dup2(::open(out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), STDOUT_FILENO);
   ::dup2(::open(err, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), STDERR_FILENO);
+  if (surroundings.out >= 0) ::dup2(surroundings.out, STDOUT_FILENO);
+  if (surroundings.err >= 0) ::dup2(surroundings.err, STDERR_FILENO);
+  for (const int signal : surroundings.ignored) std::signal(signal, SIG_IGN);
+  for (const int descriptor : surroundings.closed) ::close(descriptor);
   if (surroundings.file_limit) {
-    std::signal(SIGXFSZ, SIG_IGN);  // a write past the limit is then an error, not the end
     const rlimit limit{*surroundings.file_limit, *surroundings.file_limit};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }

@@ -27,6 +27,10 @@ struct Surroundings {
   std::vector<std::string> environment = {};
   // The cgroup.procs of a control group that it enters; none if empty.
   std::string control_group = {};
+  // Descriptors that take the place of its standard output and error; -1: <log>.out and <log>.err.
+  int out = -1, err = -1;
+  // Descriptors that are closed when it starts, and signals that it is told to ignore.
+  std::vector<int> closed = {}, ignored = {};
 };
 
 class ChildProcess {

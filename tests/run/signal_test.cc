@@ -61,13 +61,50 @@ TEST(Signal, TermEndsAfterTheStepWithACheckpoint) { expect_ends_after_the_step(S
 TEST(Signal, InterruptEndsAfterTheStepWithACheckpoint) {
   expect_ends_after_the_step(SIGINT, 130, "interrupted");
 }
+// A terminal that is closed, and what schedulers send before they take the machine.
+TEST(Signal, HangUpEndsAfterTheStepWithACheckpoint) { expect_ends_after_the_step(SIGHUP, 75, "preempted"); }
+TEST(Signal, User1EndsAfterTheStepWithACheckpoint) { expect_ends_after_the_step(SIGUSR1, 75, "preempted"); }
+TEST(Signal, User2EndsAfterTheStepWithACheckpoint) { expect_ends_after_the_step(SIGUSR2, 75, "preempted"); }
+
+// A shell whose terminal is closed sends SIGHUP to what it runs, and the kernel may send another: the run is
+// still saved.
+TEST(Signal, HangUpsOnlyEverAsk) {
+  const TrainCase job(kGptJob);
+  const auto process =
+      start(job, "run", 1, {"train.global_batch=20000", "train.lr.warmup=0", "train.steps=10"});
+  for (const int signal : {SIGHUP, SIGUSR1, SIGHUP}) {
+    process->send(signal);
+    while (process->pending(signal)) continue;
+  }
+  const Ended ended = process->wait();
+  EXPECT_EQ(ended.code, 75) << ended.err;
+  EXPECT_EQ(job.summary("run").error, "SIGHUP; a checkpoint was saved");
+  EXPECT_TRUE(latest_checkpoint(job.output("run")));
+}
+
+TEST(Signal, WhatWasIgnoredStaysIgnored) {
+  const TrainCase job(kGptJob);
+  std::filesystem::create_directories(job.output("run"));
+  FolderEvents events(job.output("run"));
+  LockstepProcess process(job.arguments("run", kEndless), job.log("run"), {.ignored = {SIGHUP}});
+  for (int writes = 0; writes < 3;) {
+    const auto event = events.next(process);
+    ASSERT_TRUE(event);
+    writes += event->name == "metrics.jsonl" ? 1 : 0;
+  }
+  process.send(SIGHUP);
+  process.send(SIGTERM);
+  EXPECT_EQ(process.wait().code, 75);
+  EXPECT_EQ(job.summary("run").error, "SIGTERM; a checkpoint was saved");
+}
 
 // Code that oneDNN generates keeps other things in the stack pointer: a handler there would write over them.
 // While a thread waits for a signal, it alone counts as open to it.
 TEST(Signal, NoThreadThatComputesCanBeInterrupted) {
   const TrainCase job(kGptJob);
   const auto process = start(job, "run", 3, kEndless);
-  for (const int signal : {SIGTERM, SIGINT}) EXPECT_LE(process->threads_open_to(signal), 1);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
+    EXPECT_LE(process->threads_open_to(signal), 1);
 }
 
 // A step of so many microbatches takes minutes, so the signals fall into it.
@@ -80,6 +117,14 @@ TEST(Signal, TheSecondEndsAtOnce) {
     process->send(signal);
     const Ended ended = process->wait();
     EXPECT_EQ(ended.signal, signal) << ended.err;
+    // The first is acknowledged, the second explained.
+    const std::string name = signal == SIGTERM ? "SIGTERM" : "SIGINT";
+    for (const std::string& words :
+         {name +
+              ": the run saves a checkpoint and ends after the step at hand; a second SIGINT or SIGTERM ends "
+              "it at once\n",
+          name + " again: ends at once; started again, the run goes on from its last checkpoint\n"})
+      EXPECT_NE(ended.err.find(words), std::string::npos) << ended.err;
     EXPECT_TRUE(job.metrics("run").steps.empty());
     EXPECT_TRUE(list_checkpoints(job.output("run")).empty());
   }

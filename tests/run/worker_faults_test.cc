@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstring>
 
 #include "launch/launcher.h"
 #include "run/control_group.h"
@@ -127,11 +128,15 @@ TEST(WorkerFaults, ARunThatFailedGoesOnToTheSameBits) {
 
 TEST(WorkerFaults, ARunThatIsAskedToEndSavesItself) {
   const TrainCase job(kGptJob);
-  WorkersInTraining run(job, "run", endless());
-  run.launcher().send(SIGTERM);
-  const Ended ended = run.wait();
-  EXPECT_EQ(ended.code, 75) << ended.err;
-  EXPECT_EQ(job.summary("run").status, "preempted");
+  for (const int signal : {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
+    WorkersInTraining run(job, "run", endless());
+    run.launcher().send(signal);
+    const Ended ended = run.wait();
+    EXPECT_EQ(ended.code, 75) << ended.err;
+    EXPECT_EQ(job.summary("run").status, "preempted");
+    expect_has(ended.err,
+               fmt::format("SIG{}: the run saves a checkpoint and ends after", sigabbrev_np(signal)));
+  }
   const int64_t steps = job.summary("run").steps + 5;
   EXPECT_EQ(job.trained("run", settings(steps)).weights_sha256,
             job.trained("whole", settings(steps)).weights_sha256);

@@ -1,9 +1,9 @@
 #include "train/checkpoint/training_checkpoints.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
-#include "train/checkpoint/checkpoint_reader.h"
 
 namespace lockstep {
 namespace {
@@ -84,8 +84,23 @@ void TrainingCheckpoints::save(TrainStep& train, int64_t step, nlohmann::json st
   last_step_ = step;
 }
 
-void TrainingCheckpoints::check_identity(const std::string& path, const Identity& found) const {
-  std::string differences = diff(found, identity_);
+CheckpointReader open_checkpoint(const std::string& path) {
+  try {
+    return CheckpointReader(path);
+  } catch (const UserError& error) {
+    const std::filesystem::path folder(path);
+    std::optional<CheckpointInfo> other;
+    for (const CheckpointInfo& one : list_checkpoints(folder.parent_path().string()))
+      if (one.path != path) other = one;
+    if (!other)
+      throw UserError("{}\nthere is no other checkpoint; to start over, remove {}", error.what(), path);
+    const std::string name = std::filesystem::path(other->path).filename().string();
+    throw UserError("{}\nto go on from {}, remove {}, or say --from {}", error.what(), name, path, name);
+  }
+}
+
+void require_identity(const CheckpointReader& checkpoint, const Identity& own) {
+  std::string differences = diff(checkpoint.identity(), own);
   if (differences.empty()) return;
   // The graph follows from the rest: where something else differs it says nothing new.
   const size_t graph = differences.find("\nmodel.graph: ");
@@ -94,7 +109,7 @@ void TrainingCheckpoints::check_identity(const std::string& path, const Identity
   throw UserError(
       "{} was written by another job; it cannot be continued with this one:\n{}\nset these back, choose "
       "another output, or start over with --fresh",
-      path, differences);
+      checkpoint.path(), differences);
 }
 
 std::optional<TrainingCheckpoints::Restored> TrainingCheckpoints::restore(TrainStep& train) {
@@ -114,8 +129,8 @@ TrainingCheckpoints::Restored TrainingCheckpoints::rewind(TrainStep& train, int6
 
 // The staging memory is free: whoever calls this has waited for the writer.
 TrainingCheckpoints::Restored TrainingCheckpoints::load(TrainStep& train, const std::string& path) {
-  const CheckpointReader reader(path);
-  check_identity(path, reader.identity());
+  const CheckpointReader reader = open_checkpoint(path);
+  require_identity(reader, identity_);
   const TrainState& tensors = train.state();
   tensors.gate().wait();
   read_back(reader, kModelFile, train.backend(), tensors.model(), staging_);

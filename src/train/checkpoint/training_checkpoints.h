@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "train/checkpoint/background_writer.h"
+#include "train/checkpoint/checkpoint_reader.h"
 #include "train/step/train_step.h"
 
 namespace lockstep {
@@ -17,6 +18,12 @@ namespace lockstep {
 // Bytes in host memory through which tensors go to the disk and back: all that checkpoints take. Small enough
 // to stay in a cache between the copy, the hashes and the write.
 inline constexpr int64_t kCheckpointStaging = 1 << 20;
+
+// A checkpoint of a run's folder, to go on from. UserError of one that is damaged also says what to remove,
+// and which other the run could go on from.
+CheckpointReader open_checkpoint(const std::string& path);
+// UserError unless it was written by a run of this identity.
+void require_identity(const CheckpointReader& checkpoint, const Identity& own);
 
 class TrainingCheckpoints {
  public:
@@ -46,17 +53,16 @@ class TrainingCheckpoints {
   // Puts the latest checkpoint back. Nothing if there is none. Throws UserError for one that is damaged or of
   // another identity.
   std::optional<Restored> restore(TrainStep& train);
-  // Puts the checkpoint of that step back, and forgets those after it.
+  // Puts the checkpoint of that step back, and removes those after it.
   Restored rewind(TrainStep& train, int64_t step);
   // Removes all checkpoints, to start over.
   void discard_all();
-  // Does what a killed run may have left undone behind its last checkpoint: to mark it as the best, and to
-  // remove those that are too many.
+  // Marks the last checkpoint as the best where it is, and removes those that are too many: what a killed run
+  // may have left undone, and what follows from an evaluation that is made behind a checkpoint.
   void complete(int64_t step, bool best);
 
  private:
   Restored load(TrainStep& train, const std::string& path);
-  void check_identity(const std::string& path, const Identity& found) const;
 
   std::string folder_;
   Identity identity_;

@@ -41,7 +41,7 @@ std::string place_of_damage(const FileReader& reader, const FileRecord& file) {
 
 void verify_file(const std::string& folder, const FileRecord& file) {
   const FileReader reader(folder + "/" + file.name);
-  constexpr const char* kAdvice = "use an older checkpoint, or copy this one again";
+  constexpr const char* kAdvice = "copy this checkpoint again, or use another";
   if (reader.bytes() != file.bytes)
     throw UserError("{} has {} bytes, {} were written; {}", reader.path(), reader.bytes(), file.bytes,
                     kAdvice);
