@@ -152,7 +152,8 @@ TEST(RunOnCorpora, ACorpusBeyondTheVocabularyIsRefused) {
   write_corpus(job);
   const Ended ended =
       job.train("small", {"data.train.files=" + job.folder().path("corpus"), "model.vocab=32"});
-  EXPECT_EQ(ended.code, 1) << ended.err;
+  EXPECT_EQ(ended.code, 2) << ended.err;
+  EXPECT_FALSE(std::filesystem::exists(job.output("small"))) << "it is found before the run begins";
   EXPECT_NE(ended.err.find("is not in the vocabulary of 32"), std::string::npos) << ended.err;
 }
 

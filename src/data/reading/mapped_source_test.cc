@@ -37,9 +37,13 @@ class MappedRows : public testing::Test {
   }
 
   std::shared_ptr<ShardSet> shards(int64_t vocab) const {
-    FormatOptions format;
+    FormatOptions format, indexed_by;
     format.settings = {{"seq", std::to_string(kSeq)}, {"vocab", std::to_string(vocab)}};
-    return std::make_shared<ShardSet>(make_tokens_format(format), open_token_shards({folder_.path("d")}));
+    // An index of the smaller vocabulary would refuse the shards.
+    indexed_by.settings = {{"seq", std::to_string(kSeq)}, {"vocab", "1000"}};
+    const auto index = make_tokens_format(indexed_by);
+    return std::make_shared<ShardSet>(make_tokens_format(format), open_token_shards({folder_.path("d")}),
+                                      ShardSetOptions{.indexed_by = index.get()});
   }
 
   static std::vector<Column> columns() {

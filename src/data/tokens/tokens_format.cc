@@ -70,6 +70,16 @@ TokenCorpus corpus_of(const ByteSource& shard, const TokenSettings& settings) {
   return corpus;
 }
 
+// Names the first of some tokens at an offset of the shard that is not in the vocabulary.
+[[noreturn]] void refuse_token(const TokenCorpus& corpus, const ByteSource& shard,
+                               std::span<const int32_t> tokens, int64_t offset, int64_t vocab) {
+  const auto bad =
+      std::find_if(tokens.begin(), tokens.end(), [&](int32_t token) { return token < 0 || token >= vocab; });
+  throw UserError("{}: token {} is not in the vocabulary of {}",
+                  corpus.place(shard, offset + (bad - tokens.begin()) * corpus.width()),
+                  *bad < 0 ? "below 0 or above 2^31" : fmt::format("{}", *bad), vocab);
+}
+
 // Documents [first, end) of a shard and where they lie.
 struct DocumentRange {
   int64_t first = 0, end = 0;
@@ -170,7 +180,7 @@ class TokensDecoder : public ShardDecoder {
     corpus_.decode(raw.data(), count, tokens.data());
     uint32_t most = 0;
     for (const int32_t token : tokens) most = std::max(most, static_cast<uint32_t>(token));
-    if (most >= settings_.vocab) refuse(tokens, offset);
+    if (most >= settings_.vocab) refuse_token(corpus_, bytes(), tokens, offset, settings_.vocab);
     return tokens;
   }
 
@@ -208,14 +218,6 @@ class TokensDecoder : public ShardDecoder {
   }
 
  private:
-  [[noreturn]] void refuse(std::span<const int32_t> tokens, int64_t offset) const {
-    const auto bad = std::find_if(tokens.begin(), tokens.end(),
-                                  [&](int32_t token) { return token < 0 || token >= settings_.vocab; });
-    throw UserError("{}: token {} is not in the vocabulary of {}",
-                    corpus_.place(bytes(), offset + (bad - tokens.begin()) * corpus_.width()),
-                    *bad < 0 ? "below 0 or above 2^31" : fmt::format("{}", *bad), settings_.vocab);
-  }
-
   TokenSettings settings_;
   TokenCorpus corpus_;
   std::vector<int64_t> bad_windows_;
@@ -362,7 +364,7 @@ class TokensFormat : public Format {
         rows_(settings_.seq, width_of_tokens(settings_.vocab), settings_.vocab) {}
 
   std::string_view name() const override { return "tokens"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
 
   std::vector<BlockField> fields(const ByteSource&) const override {
     std::vector<BlockField> fields{{"tokens", ValueType::kI32, settings_.seq},
@@ -382,7 +384,10 @@ class TokensFormat : public Format {
   ShardIndex index(const ByteSource& shard, const Progress& progress) const override {
     const TokenCorpus corpus = corpus_of(shard, settings_);
     ShardIndex index = settings_.best_fit ? ShardIndex{} : split(shard, corpus);
-    if (options().bad == BadRecords::kSkip) index.bad = find_bad(shard, corpus, progress);
+    if (options().bad == BadRecords::kSkip)
+      index.bad = find_bad(shard, corpus, progress);
+    else
+      require_known(shard, corpus, progress);
     if (settings_.best_fit)
       pack(shard, corpus, index);
     else
@@ -442,6 +447,20 @@ class TokensFormat : public Format {
     DocumentMarks::add(index.extra, corpus.documents());
   }
 
+  // Throws UserError for the first token of a row that is not in the vocabulary: before the first step, not
+  // at the one that meets it. Whoever indexes reads all bytes anyway, for their hash.
+  void require_known(const ByteSource& shard, const TokenCorpus& corpus, const Progress& progress) const {
+    const int64_t rows = std::max<int64_t>(corpus.tokens() - 1, 0) / settings_.seq;
+    const int64_t end = settings_.best_fit ? corpus.tokens() : rows == 0 ? 0 : rows * settings_.seq + 1;
+    for_each_piece(shard, corpus, 0, end, [&](std::span<const int32_t> tokens, int64_t offset) {
+      uint32_t most = 0;
+      for (const int32_t token : tokens) most = std::max(most, static_cast<uint32_t>(token));
+      if (most >= settings_.vocab) refuse_token(corpus, shard, tokens, offset, settings_.vocab);
+      progress(std::ssize(tokens) * corpus.width());
+      return true;
+    });
+  }
+
   // Windows, or documents when these are packed, with a token that is not in the vocabulary.
   std::vector<BadRecord> find_bad(const ByteSource& shard, const TokenCorpus& corpus,
                                   const Progress& progress) const {
@@ -463,6 +482,20 @@ class TokensFormat : public Format {
 
   void check_range(const ByteSource& shard, const TokenCorpus& corpus, int64_t begin, int64_t end,
                    std::vector<BadRecord>& bad) const {
+    for_each_piece(shard, corpus, begin, end, [&](std::span<const int32_t> tokens, int64_t) {
+      const auto foreign = std::find_if(tokens.begin(), tokens.end(),
+                                        [&](int32_t token) { return token < 0 || token >= settings_.vocab; });
+      if (foreign == tokens.end()) return true;
+      bad.push_back({corpus.offset_of(begin),
+                     fmt::format("token {} is not in the vocabulary of {}", *foreign, settings_.vocab)});
+      return false;
+    });
+  }
+
+  // Calls take(tokens, offset of the first) for the tokens [begin, end), in order, until it gives false.
+  template <typename Take>
+  static void for_each_piece(const ByteSource& shard, const TokenCorpus& corpus, int64_t begin, int64_t end,
+                             const Take& take) {
     std::string raw;
     std::vector<int32_t> tokens;
     for (int64_t at = begin; at < end; at += kPiece) {
@@ -471,12 +504,7 @@ class TokensFormat : public Format {
       tokens.resize(static_cast<size_t>(count));
       shard.read(corpus.offset_of(at), raw);
       corpus.decode(raw.data(), count, tokens.data());
-      for (const int32_t token : tokens) {
-        if (token >= 0 && token < settings_.vocab) continue;
-        bad.push_back({corpus.offset_of(begin),
-                       fmt::format("token {} is not in the vocabulary of {}", token, settings_.vocab)});
-        return;
-      }
+      if (!take(std::span<const int32_t>(tokens), corpus.offset_of(at))) return;
     }
   }
 

@@ -164,11 +164,15 @@ TEST(TokensFormat, CompactRowsEqualColumns) {
 }
 
 TEST(TokensFormat, CompactRowsAreCheckedToo) {
-  // -1 as a signed token is 65535 as an unsigned one.
-  const Documents documents{{1, 2, 3, -1, 5, 6, 7, 8, 9}};
-  Shards shards;
-  shards.push_back(megatron(megatron_index(documents, 3, 2), token_bytes<int16_t>(documents)));
+  const Documents documents{{1, 2, 3, 4, 5, 6, 7, 8, 9}};
+  const auto tokens = std::make_shared<std::string>(token_bytes<int16_t>(documents));
+  Shards parts, shards;
+  parts.push_back(open_text("c.idx", megatron_index(documents, 3, 2)));
+  parts.push_back(open_text("c.bin", std::shared_ptr<const std::string>(tokens)));
+  shards.push_back(join_bytes("c.bin", std::move(parts)));
   const ShardSet set(make_tokens_format(options_of(2, "split", "joined", 1 << 16)), std::move(shards));
+  // After it was indexed. -1 as a signed token is 65535 as an unsigned one.
+  tokens->replace(6, 2, "\xff\xff");
   std::vector<std::byte> rows(static_cast<size_t>(set.compact_rows()->row_bytes()));
   BlockScratch scratch;
   StageCounters counters;
