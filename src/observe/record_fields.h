@@ -96,6 +96,7 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("job_file", record.job_file);
   visit("started", record.started);
   visit("ended", record.ended);
+  visit("warnings", record.warnings);
   visit("steps", record.steps);
   visit("final_loss", record.final_loss);
   visit("weights_sha256", record.weights_sha256);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -38,6 +39,10 @@ class Writer {
   void operator()(std::string_view name, const std::string& value) {
     if (value.empty() && absent_if_empty(name)) return;
     key(name) += json(value).dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+  // A list without items is not there.
+  void operator()(std::string_view name, const std::vector<std::string>& values) {
+    if (!values.empty()) key(name) += json(values).dump(-1, ' ', false, json::error_handler_t::replace);
   }
   template <typename T>
   void operator()(std::string_view name, const std::optional<T>& value) {
@@ -109,6 +114,14 @@ class Reader {
     const json& field = required(name);
     if (!field.is_string()) fail(name, field, "a string");
     value = field.get<std::string>();
+  }
+  void operator()(const char* name, std::vector<std::string>& values) {
+    if (!object_.contains(name)) return;
+    const json& field = object_[name];
+    const auto is_text = [](const json& item) { return item.is_string(); };
+    if (!field.is_array() || !std::all_of(field.begin(), field.end(), is_text))
+      fail(name, field, "a list of strings");
+    values = field.get<std::vector<std::string>>();
   }
   template <typename T>
   void operator()(const char* name, std::optional<T>& value) {

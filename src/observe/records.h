@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lockstep {
 
@@ -83,6 +84,8 @@ struct RunSummary {
   std::string name;            // the job's
   std::string job_file;        // empty if the job came from elsewhere
   std::string started, ended;  // UTC, as in 2026-01-31T12:00:00Z
+  // What was legal and surely not meant, as it was said before the first step.
+  std::vector<std::string> warnings;
 
   int64_t steps = 0;  // in all, with those before a resume
   double final_loss = 0;

@@ -46,6 +46,7 @@ void add_result(Facts& facts, const RunSummary& summary) {
   facts.text("reason", summary.error);
   facts.text("started", summary.started, Fact::Kind::kUncompared);
   facts.text("ended", summary.ended, Fact::Kind::kUncompared);
+  facts.text("warnings", fmt::format("{}", fmt::join(summary.warnings, "; ")), Fact::Kind::kUncompared);
   facts.whole("steps", summary.steps);
   facts.amount("final loss", summary.final_loss, short_number(summary.final_loss, 6));
   const std::optional<EvalRecord>& best = summary.best_eval ? summary.best_eval : summary.final_eval;

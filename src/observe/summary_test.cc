@@ -28,6 +28,7 @@ RunSummary example() {
   summary.best_eval->step = 1500;
   summary.best_eval->auc = 0.9375;
   summary.network_bytes = int64_t{1} << 60;
+  summary.warnings = {"the learning rate is 0", "a \"quoted\" one"};
   return summary;
 }
 
@@ -52,6 +53,7 @@ TEST(Summary, HasTheFieldsThatScriptsRead) {
   EXPECT_EQ(object["breakdown"]["input_wait"], 0.125);
   EXPECT_EQ(object["best_eval"]["auc"], 0.9375);
   EXPECT_FALSE(object.contains("final_eval"));
+  EXPECT_EQ(object["warnings"][0], "the learning rate is 0");
   EXPECT_EQ(object["started"], "1970-01-01T00:00:00Z");
 }
 
