@@ -182,7 +182,7 @@ class TreeBuilder : public YAML::EventHandler {
 
 // What to do about the parser's own complaints, by a part of their words.
 std::string_view advice(std::string_view complaint) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kAdvice = {{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 12> kAdvice = {{
       {"end of map flow", "close the brace with } and part the entries by commas"},
       {"end of sequence flow", "close the bracket with ] and part the items by commas"},
       {"end of map", "line up the keys of a section, and write `key: value`"},
@@ -193,6 +193,7 @@ std::string_view advice(std::string_view complaint) {
       {"anchor is not defined", "define it before with &name, or write the value out"},
       {"illegal EOF in scalar", "close the quote"},
       {"illegal character when scanning", "put quotes around the value"},
+      {"unknown token", "put quotes around a value that begins with a sign, as in [\"?\", \"-\"]"},
       {"unknown escape", "write single quotes, in which a backslash is a backslash"},
   }};
   for (const auto& [words, what] : kAdvice)
