@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "job/parse.h"
 #include "job/print.h"
+#include "prepare/column_lines.h"
 #include "prepare/fit.h"
 #include "prepare/job_evaluation.h"
 #include "prepare/job_options.h"
@@ -36,6 +37,10 @@ void print_arithmetic(const JobParts& parts) {
             << fmt::format("# peak learning rate: {:.6g}\n", job.peak_lr)
             << fmt::format("# identity {}\n", parts.identity.sha256());
   for (const std::string& note : job.notes) std::cout << "# " << note << "\n";
+  if (parts.data.report) {
+    std::cout << "# columns: " << column_line(*parts.data.report) << "\n";
+    for (const std::string& note : column_notes(*parts.data.report)) std::cout << "# " << note << "\n";
+  }
 }
 
 void print_start(const JobParts& parts, const std::optional<int64_t>& resumes) {

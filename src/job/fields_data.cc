@@ -136,6 +136,16 @@ std::vector<Field> data_fields() {
           .below(1)
           .only_with("data.split.column")
           .when(kTrainFormat, for_tables("0.1")),
+      LOCKSTEP_FIELD(data.delimiter,
+                     "what separates the fields of csv: one character in quotes, or comma, semicolon, tab or "
+                     "bar; auto: the one of these that a file's header has most of")
+          .example("\";\"")
+          .when(kTrainFormat, {{"csv", "auto"}}),
+      LOCKSTEP_FIELD(data.missing_values,
+                     "texts that mean a missing value, in any column; nothing at all always does")
+          .example("[NA, unknown, \"-999\"]")
+          .or_else("`NA`, `N/A`, `n/a`, `#N/A`, `<NA>`, `NaN`, `nan`, `null`, `NULL`, `None`, `-`, `?`")
+          .when(kTrainFormat, for_tables("")),
       LOCKSTEP_FIELD(data.errors.policy,
                      "what a record that cannot be read does: end the run, or be left out and listed")
           .when(kTrainFormat, for_records("stop")),

@@ -111,6 +111,8 @@ struct DataSpec {
   SubsampleSpec subsample;
   SplitSpec split;
   ErrorsSpec errors;
+  std::string delimiter;                    // of csv: a character, its name, or auto
+  std::vector<std::string> missing_values;  // of tables
   DataShuffle shuffle = DataShuffle::kBlock;
   int64_t seed = 0;
   std::optional<int64_t> readers;  // unset: as many as it takes

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "prepare/column_lines.h"
 #include "prepare/job_options.h"
 
 namespace lockstep {
@@ -40,6 +41,7 @@ std::vector<std::string> announcement(const JobParts& parts, const Group* group,
   line("model", fmt::format("{}, {} parameters, {}", spec.model.family->name, parameter_count(parts.model),
                             name_of(spec.train.precision)));
   line("data", data_line(parts.data));
+  if (parts.data.report) line("columns", column_line(*parts.data.report));
   line("step", fmt::format("{} samples = {} microbatches of {}, summed in {} leaves", spec.train.global_batch,
                            job.microbatches, spec.train.microbatch, job.leaves));
   line("course", course_line(parts.schedule, spec.train.lr.decay, parts.steps()));

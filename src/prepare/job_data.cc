@@ -6,6 +6,7 @@
 #include "data/shards/shard_set.h"
 #include "prepare/job_options.h"
 #include "prepare/job_reading.h"
+#include "prepare/table_reading.h"
 
 namespace lockstep {
 namespace {
@@ -268,6 +269,7 @@ Data open_job_data(const JobSpec& spec, const HostShare& host, bool evaluates, c
     options.transforms.push_back({transform.name, {transform.settings.begin(), transform.settings.end()}});
   options.bad = spec.data.errors.policy == DataErrors::kSkip ? BadRecords::kSkip : BadRecords::kStop;
   options.most_bad = options.bad == BadRecords::kSkip ? spec.data.errors.limit : 0;
+  set_table_reading(spec, options);
   check_expression(spec, "data.filter", spec.data.filter);
   check_expression(spec, "data.subsample.where", spec.data.subsample.where);
   options.filter = spec.data.filter;

@@ -70,12 +70,13 @@ using Settings = std::map<std::string, std::string>;
 
 bool check_shard(std::string_view format, std::string_view bytes,
                  const std::vector<BlockField>& wanted = kColumns,
-                 const Settings& settings = {{"longest_record", "2000"}}) {
+                 const Settings& settings = {{"longest_record", "2000"}},
+                 const std::shared_ptr<const MissingTexts>& missing = {}) {
   for (const auto& columns : {wanted, std::vector<BlockField>()}) {
-    const auto set = opened(format, bytes, {columns, settings, BadRecords::kSkip});
+    const auto set = opened(format, bytes, {columns, settings, BadRecords::kSkip, missing});
     if (set) check_records(*set);
   }
-  const auto set = opened(format, bytes, {wanted});
+  const auto set = opened(format, bytes, {wanted, settings, BadRecords::kStop, missing});
   if (!set) return false;
   try {
     BlockScratch scratch;
@@ -90,7 +91,9 @@ bool check_shard(std::string_view format, std::string_view bytes,
 }  // namespace
 
 bool check_csv(std::string_view bytes) {
-  check_shard("csv", bytes, {}, {{"separator", ";"}});
+  const auto missing = std::make_shared<const MissingTexts>(std::vector<std::string>{"x", "-1", "NA "});
+  for (const char* separator : {";", "\t", "|"})
+    check_shard("csv", bytes, kCsvColumns, {{"separator", separator}}, missing);
   return check_shard("csv", bytes, kCsvColumns, {});
 }
 

@@ -140,8 +140,10 @@ class BlockFormat : public Format {
   }
 
   std::string_view name() const override { return "block"; }
-  int version() const override { return 1; }
+  int version() const override { return 2; }
   std::string_view suffix() const override { return ".block"; }
+  bool names_columns() const override { return true; }
+  bool is_typed() const override { return true; }
 
   std::vector<BlockField> fields(const ByteSource& shard) const override {
     const BlockFooter footer = read_block_footer(shard);

@@ -1,6 +1,7 @@
 #include "data/bytes/text_lines.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 
@@ -41,6 +42,28 @@ void TextLines::skip_record(const RecordEnd& end) {
     offset_ += static_cast<int64_t>(std::min(found, buffer_.size()));
     if (found != std::string_view::npos) return;
   }
+}
+
+int64_t text_begin(const ByteSource& shard) {
+  std::array<char, 4> bytes{};
+  const auto read = static_cast<size_t>(std::min<int64_t>(shard.size(), std::ssize(bytes)));
+  if (read == 0) return 0;
+  shard.read(0, std::span(bytes).first(read));
+  const std::string_view begin(bytes.data(), read);
+  using namespace std::string_view_literals;
+  if (begin.starts_with("\xef\xbb\xbf")) return 3;
+  const auto zero = [&](size_t i) { return begin[i] == '\0'; };
+  const bool whole = begin.size() == bytes.size();
+  const bool zeros_behind = whole && !zero(0) && zero(1) && !zero(2) && zero(3);
+  const bool zeros_before = whole && zero(0) && !zero(1) && zero(2) && !zero(3);
+  const char* other = begin.starts_with("\xff\xfe\0\0"sv) || begin.starts_with("\0\0\xfe\xff"sv) ? "UTF-32"
+                      : begin.starts_with("\xff\xfe") || zeros_behind                            ? "UTF-16LE"
+                      : begin.starts_with("\xfe\xff") || zeros_before                            ? "UTF-16BE"
+                                                                                                 : nullptr;
+  if (other != nullptr)
+    throw UserError("{}: the text is {}, and must be UTF-8; convert it: iconv -f {} -t UTF-8", shard.name(),
+                    other, other);
+  return 0;
 }
 
 int64_t line_number(const ByteSource& shard, int64_t offset) {

@@ -53,6 +53,10 @@ class TextLines {
   std::string buffer_;
 };
 
+// Where the text of a shard begins: behind the byte-order mark of UTF-8, where it has one. Throws UserError
+// for UTF-16 and UTF-32, by their marks or by the zeros between the first letters.
+int64_t text_begin(const ByteSource& shard);
+
 // The number of the line that holds this byte, from 1. Reads the shard up to there: for messages only.
 int64_t line_number(const ByteSource& shard, int64_t offset);
 // Throws UserError: what is wrong with the line of a shard that begins at this byte.

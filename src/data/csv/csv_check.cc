@@ -10,7 +10,45 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+// That are recognised; the first is taken where none of them is in the header.
+constexpr std::string_view kSeparators = ",;\t|";
+
+std::string name_of(char separator) {
+  switch (separator) {
+    case ',': return "comma";
+    case ';': return "semicolon";
+    case '\t': return "tab";
+    case '|': return "vertical bar";
+    default: return fmt::format("'{}'", separator);
+  }
+}
+
+size_t outside_quotes(std::string_view line, char wanted) {
+  size_t count = 0;
+  bool inside = false;
+  for (const char c : line) {
+    inside = inside != (c == '"');
+    count += !inside && c == wanted ? 1 : 0;
+  }
+  return count;
+}
+
+char recognised_separator(std::string_view line) {
+  char found = kSeparators[0];
+  for (const char separator : kSeparators)
+    if (outside_quotes(line, separator) > outside_quotes(line, found)) found = separator;
+  return found;
+}
+
+// A separator that the header does not have would make one column of all.
+void check_named(std::string_view line, char named, const ByteSource& shard) {
+  const char found = recognised_separator(line);
+  const size_t there = outside_quotes(line, found);
+  if (outside_quotes(line, named) > 0 || there == 0) return;
+  throw UserError(
+      "{}:1: the header has no {}, which data.delimiter says fields end with; it has {} times a {}",
+      shard.name(), name_of(named), there, name_of(found));
+}
 
 std::vector<std::string> names_in(const CsvLine& header, const ByteSource& shard) {
   std::vector<std::string> names;
@@ -19,7 +57,6 @@ std::vector<std::string> names_in(const CsvLine& header, const ByteSource& shard
     const std::string_view raw = header.raw(i);
     if (const char* problem = problem_of(raw)) throw UserError("{}:1: {}", shard.name(), problem);
     std::string name(unquote(raw, unescaped));
-    if (i == 0 && name.starts_with(kByteOrderMark)) name.erase(0, kByteOrderMark.size());
     if (std::find(names.begin(), names.end(), name) != names.end())
       throw UserError("{}:1: two columns are called '{}'; rename one", shard.name(), name);
     names.push_back(std::move(name));
@@ -46,9 +83,10 @@ std::vector<CsvWanted> CsvHeader::wanted(const std::vector<BlockField>& columns,
   return wanted;
 }
 
-CsvHeader csv_header(const ByteSource& shard, char separator) {
+CsvHeader csv_header(const ByteSource& shard, std::optional<char> named) {
   CsvScan scan;
   size_t header_line = 0;
+  char separator = named.value_or(kSeparators[0]);
   const auto first_line = [&](std::string_view text, bool last) -> size_t {
     scan.look(text, separator, last);
     for (header_line = 0; header_line < scan.lines(); ++header_line)
@@ -56,17 +94,26 @@ CsvHeader csv_header(const ByteSource& shard, char separator) {
     return 0;
   };
   TextLines lines(shard, 0);
+  lines.skip_to(text_begin(shard));  // then little is read for a header
   const auto piece = lines.next(first_line);
   if (!piece || piece->too_long)
     throw UserError("{}: the file is empty; its first line must name the columns", shard.name());
-  return {names_in(scan.line(header_line), shard), piece->offset + piece->consumed};
+  const CsvLine line = scan.line(header_line);
+  const std::string_view text = line.text.substr(line.begin, line.ends.back() - line.begin);
+  if (named)
+    check_named(text, *named, shard);
+  else
+    separator = recognised_separator(text);
+  // Lines end where they did, whatever separates their fields.
+  if (separator != named.value_or(kSeparators[0])) scan.look(piece->text, separator, piece->last);
+  return {names_in(scan.line(header_line), shard), piece->offset + piece->consumed, separator};
 }
 
 std::optional<std::string> CsvCheck::count_problem(const CsvLine& line) const {
   if (line.fields() == fields_) return {};
   return fmt::format(
-      "{} fields, but the header names {} columns; quote fields that contain a comma or a new line",
-      line.fields(), fields_);
+      "{} fields, but the header names {} columns; quote fields that contain a {} or a new line",
+      line.fields(), fields_, name_of(separator_));
 }
 
 std::optional<std::string> CsvCheck::problem(const CsvLine& line, bool non_ascii) const {
@@ -77,7 +124,7 @@ std::optional<std::string> CsvCheck::problem(const CsvLine& line, bool non_ascii
 }
 
 std::optional<std::string> CsvCheck::value_problem(std::string_view raw, const BlockField& column,
-                                                   bool non_ascii) {
+                                                   bool non_ascii) const {
   if (const char* found = problem_of(raw)) return found;
   std::string unescaped;
   const std::string_view field = unquote(raw, unescaped);
@@ -85,13 +132,11 @@ std::optional<std::string> CsvCheck::value_problem(std::string_view raw, const B
     if (non_ascii && !is_utf8(field)) return fmt::format("column '{}' is not valid UTF-8", column.name);
     return {};
   }
-  if (is_missing(field)) return {};
+  if (missing_.has_for_number(field)) return {};
   const bool whole = column.type == ValueType::kI32 || column.type == ValueType::kI64;
   if (whole ? integer_of(field).has_value() : parse_number(field).has_value()) return {};
-  return fmt::format(
-      "column '{}' has '{}', which is not a {} (of at most 1e30); name the column as categorical or leave "
-      "the field empty",
-      column.name, field.substr(0, 40), whole ? "whole number" : "number");
+  return fmt::format("column '{}' has '{}', {}", column.name, field.substr(0, 40),
+                     not_a_number(field, whole));
 }
 
 const char* problem_of(std::string_view raw) {
@@ -103,7 +148,7 @@ const char* problem_of(std::string_view raw) {
   for (size_t i = 1; i < raw.size(); ++i) {
     if (raw[i] != '"') continue;
     if (i + 1 == raw.size()) return nullptr;
-    if (raw[i + 1] != '"') return "text follows a closing quote; end the field with a comma or a new line";
+    if (raw[i + 1] != '"') return "text follows a closing quote; end the field there, or double the quote";
     ++i;
   }
   return "the quote that opens here is never closed; add the closing quote";

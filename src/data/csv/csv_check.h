@@ -22,37 +22,46 @@ struct CsvWanted {
 
 struct CsvHeader {
   std::vector<std::string> names;
-  int64_t end = 0;  // the offset behind it
+  int64_t end = 0;       // the offset behind it
+  char separator = ',';  // of its fields, and of those of all records
 
   // All of them as bytes, where no columns are named. Throws UserError for one that is not there.
   std::vector<CsvWanted> wanted(const std::vector<BlockField>& columns, const ByteSource& shard) const;
 };
 
-// The first line of a shard that is not blank. Throws UserError if it names no columns, or one twice.
-CsvHeader csv_header(const ByteSource& shard, char separator);
+// The first line of a shard that is not blank, behind a byte-order mark. Without a separator that is named,
+// the one of , ; tab and | that the line has most of (outside quotes) is taken. Throws UserError if it names
+// no columns, or one twice, if it has another separator than the one that is named, and for UTF-16.
+CsvHeader csv_header(const ByteSource& shard, std::optional<char> named);
 
 // Says of a record what decoding would refuse it for.
 class CsvCheck {
  public:
-  CsvCheck(const CsvHeader& header, std::vector<CsvWanted> wanted)
-      : fields_(header.names.size()), wanted_(std::move(wanted)) {}
+  // `missing` outlives it.
+  CsvCheck(const CsvHeader& header, std::vector<CsvWanted> wanted, const MissingTexts& missing)
+      : fields_(header.names.size()),
+        separator_(header.separator),
+        wanted_(std::move(wanted)),
+        missing_(missing) {}
 
   std::optional<std::string> count_problem(const CsvLine& line) const;
   // `non_ascii`: there may be bytes that are not valid UTF-8.
   std::optional<std::string> problem(const CsvLine& line, bool non_ascii) const;
-  static std::optional<std::string> value_problem(std::string_view raw, const BlockField& column,
-                                                  bool non_ascii);
+  std::optional<std::string> value_problem(std::string_view raw, const BlockField& column,
+                                           bool non_ascii) const;
 
  private:
   size_t fields_;
+  char separator_;
   std::vector<CsvWanted> wanted_;
+  const MissingTexts& missing_;
 };
 
 // Records of a CSV shard as columns. Column by column: fields of one column are alike, and a loop over them
-// is what the processor foresees best.
+// is what the processor foresees best. `missing` outlives it.
 std::unique_ptr<ShardDecoder> make_csv_decoder(const ByteSource& shard, const ShardIndex& index,
                                                const CsvHeader& header, std::vector<CsvWanted> wanted,
-                                               char separator, const CsvLoops& loops);
+                                               const MissingTexts& missing, const CsvLoops& loops);
 
 // How fields of CSV are written.
 

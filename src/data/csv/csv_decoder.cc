@@ -33,13 +33,14 @@ struct Decoding {
 class CsvDecoder : public ShardDecoder {
  public:
   CsvDecoder(const ByteSource& shard, const ShardIndex& index, const CsvHeader& header,
-             std::vector<CsvWanted> wanted, char separator, const CsvLoops& loops)
+             std::vector<CsvWanted> wanted, const MissingTexts& missing, const CsvLoops& loops)
       : ShardDecoder(shard, index),
-        separator_(separator),
+        separator_(header.separator),
         loops_(loops),
         fields_(header.names.size()),
         wanted_(wanted),
-        check_(header, std::move(wanted)) {}
+        missing_(missing),
+        check_(header, std::move(wanted), missing) {}
 
   void decode(Fetch& fetch, int64_t first, int64_t count, ColumnBlock& block) const override {
     thread_local Scratch scratch;
@@ -132,7 +133,7 @@ class CsvDecoder : public ShardDecoder {
       const std::string_view raw = out[r];
       const bool quote = quotes && raw.find('"') != std::string_view::npos;
       if (!quote && !decoding.invalid_utf8) continue;
-      if (const auto problem = CsvCheck::value_problem(raw, wanted.column, decoding.invalid_utf8))
+      if (const auto problem = check_.value_problem(raw, wanted.column, decoding.invalid_utf8))
         refuse_line(bytes(), decoding.offset_of(rows[r]), *problem);
       if (!quote) continue;
       auto unescaped = std::make_shared<std::string>();
@@ -155,13 +156,13 @@ class CsvDecoder : public ShardDecoder {
       const std::string_view field = well_written ? unquote(raw, unescaped) : raw;
       if (const auto value = well_written ? value_of<T>(field) : std::nullopt) {
         values[record] = *value;
-      } else if (well_written && is_missing(field)) {
+      } else if (well_written && missing_.has_for_number(field)) {
         values[record] = T{};
         into.missing.resize(values.size());
         into.missing[record] = 1;
       } else {
         refuse_line(bytes(), decoding.offset_of(rows[left[i]]),
-                    *CsvCheck::value_problem(raw, wanted.column, true));
+                    *check_.value_problem(raw, wanted.column, true));
       }
     }
   }
@@ -197,6 +198,7 @@ class CsvDecoder : public ShardDecoder {
   const CsvLoops& loops_;
   size_t fields_;
   std::vector<CsvWanted> wanted_;
+  const MissingTexts& missing_;
   CsvCheck check_;
 };
 
@@ -204,8 +206,8 @@ class CsvDecoder : public ShardDecoder {
 
 std::unique_ptr<ShardDecoder> make_csv_decoder(const ByteSource& shard, const ShardIndex& index,
                                                const CsvHeader& header, std::vector<CsvWanted> wanted,
-                                               char separator, const CsvLoops& loops) {
-  return std::make_unique<CsvDecoder>(shard, index, header, std::move(wanted), separator, loops);
+                                               const MissingTexts& missing, const CsvLoops& loops) {
+  return std::make_unique<CsvDecoder>(shard, index, header, std::move(wanted), missing, loops);
 }
 
 }  // namespace lockstep

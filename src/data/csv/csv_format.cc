@@ -23,8 +23,9 @@ class CsvFormat : public Format {
   }
 
   std::string_view name() const override { return "csv"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
   std::string_view suffix() const override { return ".csv"; }
+  bool names_columns() const override { return true; }
 
   std::vector<BlockField> fields(const ByteSource& shard) const override {
     std::vector<BlockField> fields;
@@ -35,7 +36,7 @@ class CsvFormat : public Format {
 
   ShardIndex index(const ByteSource& shard, const Progress& progress) const override {
     const CsvHeader header = csv_header(shard, separator_);
-    const CsvCheck check(header, header.wanted(options().columns, shard));
+    const CsvCheck check(header, header.wanted(options().columns, shard), options().missing_texts());
     GrowingGranules granules;
     std::vector<BadRecord> bad;
     const bool skip = options().bad == BadRecords::kSkip;
@@ -47,7 +48,7 @@ class CsvFormat : public Format {
       granules.leave_out(offset, apart);
     };
     const auto whole_lines = [&](std::string_view text, bool last) {
-      scan.look(text, separator_, last, loops_);
+      scan.look(text, header.separator, last, loops_);
       return scan.end_of(scan.lines());
     };
     while (const auto piece = lines.next(whole_lines)) {
@@ -94,8 +95,8 @@ class CsvFormat : public Format {
 
   std::unique_ptr<ShardDecoder> open(const ByteSource& shard, const ShardIndex& index) const override {
     const CsvHeader header = csv_header(shard, separator_);
-    return make_csv_decoder(shard, index, header, header.wanted(options().columns, shard), separator_,
-                            loops_);
+    return make_csv_decoder(shard, index, header, header.wanted(options().columns, shard),
+                            options().missing_texts(), loops_);
   }
 
  private:
@@ -117,7 +118,7 @@ class CsvFormat : public Format {
   }
 
   const CsvLoops& loops_;
-  char separator_ = ',';
+  std::optional<char> separator_;  // none: what the header of a shard shows
 };
 
 }  // namespace

@@ -69,6 +69,62 @@ TEST(CsvFormat, AnotherSeparator) {
   EXPECT_THROW(make_csv_format({{}, {{"seperator", ";"}}}), UserError);
 }
 
+TEST(CsvFormat, DelimitersAreRecognisedByTheHeader) {
+  for (const std::string separator : {",", ";", "\t", "|"}) {
+    std::string text = "x{0}\"n\"{0}c\n1.5{0}2{0}a\n3{0}4{0}\"b{0}\"\n";
+    for (size_t at = text.find("{0}"); at != std::string::npos; at = text.find("{0}"))
+      text.replace(at, 3, separator);
+    const ShardSet set = set_of(text);
+    const ColumnBlock block = read(set, 0, 2);
+    EXPECT_EQ(block.column("x").as<double>(), (std::vector<double>{1.5, 3})) << separator;
+    EXPECT_EQ(block.column("n").as<int64_t>(), (std::vector<int64_t>{2, 4})) << separator;
+    EXPECT_EQ(block.column("c").as<std::string_view>()[1], "b" + separator);
+  }
+  // What stands in quotes does not count, nor do a few of another kind in names.
+  EXPECT_EQ(set_of("\"a;b;c;d\",x\n1,2\n", {}).fields()[0].name, "a;b;c;d");
+  EXPECT_EQ(set_of("amount, EUR;hour;y\n1;2;0\n", {}).fields()[0].name, "amount, EUR");
+  // A table of one column has none.
+  EXPECT_EQ(set_of("x\n1\n", {}).fields()[0].name, "x");
+  EXPECT_TRUE(error_of("x;n;c\n1;2\n").find("quote fields that contain a semicolon") != std::string::npos);
+}
+
+TEST(CsvFormat, ANamedDelimiterMustBeInTheHeader) {
+  EXPECT_EQ(error_of("x;n;c\n1;2;a\n", {kColumns, {{"separator", ","}}}),
+            "t.csv:1: the header has no comma, which data.delimiter says fields end with; it has 2 times a "
+            "semicolon");
+  EXPECT_EQ(set_of("x\n1\n", {{{"x", ValueType::kF64, 1}}, {{"separator", ";"}}}).records(), 1);
+}
+
+TEST(CsvFormat, AByteOrderMarkIsPassedOverAlsoBeforeAQuote) {
+  const ShardSet set = set_of("\xef\xbb\xbf\"x\",n,c\n1,2,a\n");
+  EXPECT_EQ(read(set, 0, 1).column("x").as<double>()[0], 1);
+  EXPECT_TRUE(error_of("\xef\xbb\xbf").starts_with("t.csv: the file is empty"));
+}
+
+TEST(CsvFormat, OtherEncodingsAreRefusedByName) {
+  using namespace std::string_literals;
+  EXPECT_EQ(error_of("\xff\xfex\0,\0n\0"s),
+            "t.csv: the text is UTF-16LE, and must be UTF-8; convert it: iconv -f UTF-16LE -t UTF-8");
+  EXPECT_TRUE(error_of("\xfe\xff\0x\0,"s).starts_with("t.csv: the text is UTF-16BE"));
+  EXPECT_TRUE(error_of("x\0,\0n\0"s).starts_with("t.csv: the text is UTF-16LE"));
+  EXPECT_TRUE(error_of("\0x\0,\0n"s).starts_with("t.csv: the text is UTF-16BE"));
+  EXPECT_TRUE(error_of("\xff\xfe\0\0x\0\0\0"s).starts_with("t.csv: the text is UTF-32"));
+}
+
+TEST(CsvFormat, MissingValuesAreTheUsualOnesOrThoseOfTheJob) {
+  const std::string usual = "x,n,c\nNone,N/A,a\n-,?,b\n NA ,#N/A,c\n1,2,d\n";
+  const ColumnBlock block = read(set_of(usual), 0, 4);
+  EXPECT_EQ(block.column("x").missing, (std::vector<uint8_t>{1, 1, 1, 0}));
+  EXPECT_EQ(block.column("n").missing, (std::vector<uint8_t>{1, 1, 1, 0}));
+  FormatOptions own{kColumns};
+  own.missing = std::make_shared<const MissingTexts>(std::vector<std::string>{"-999", "unknown"});
+  const ShardSet set = set_of("x,n,c\n-999,unknown,NA\n1,-999,b\n,,c\n", own);
+  EXPECT_EQ(read(set, 0, 3).column("x").missing, (std::vector<uint8_t>{1, 0, 1}));
+  EXPECT_EQ(read(set, 0, 3).column("n").missing, (std::vector<uint8_t>{1, 1, 1}));
+  EXPECT_TRUE(error_of("x,n,c\nNA,1,a\n", own).starts_with("t.csv:2: column 'x' has 'NA', which is not a"));
+  EXPECT_NE(set.fingerprint(), set_of("x,n,c\n-999,unknown,NA\n1,-999,b\n,,c\n").fingerprint());
+}
+
 std::string long_table(int64_t records) {
   std::string text = "x,n,c\n";
   for (int64_t i = 0; i < records; ++i)
@@ -225,7 +281,7 @@ TEST(CsvFormat, NumbersAreReadExactly) {
     EXPECT_EQ(found, expected) << texts[r];
     EXPECT_EQ(std::signbit(found), std::signbit(expected)) << texts[r];
   }
-  for (const char* text : {"-", ".", "1.2.3", "1e99", "abc", "--1", "1-"})
+  for (const char* text : {".", "1.2.3", "1e99", "abc", "--1", "1-"})
     EXPECT_NE(error_of(fmt::format("x,n,c\n{},1,a\n", text)), "") << text;
 }
 

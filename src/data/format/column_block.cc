@@ -55,7 +55,7 @@ std::vector<BlockField> ColumnBlock::fields() const {
   return fields;
 }
 
-void ColumnBlock::reset(const std::vector<BlockField>& fields) {
+void ColumnBlock::reset(const std::vector<BlockField>& fields, const MissingTexts* missing) {
   constexpr size_t kMostSpare = 256;
   records = 0;
   keep.clear();
@@ -63,6 +63,7 @@ void ColumnBlock::reset(const std::vector<BlockField>& fields) {
   for (; !columns.empty(); columns.pop_back()) spare_.push_back(std::move(columns.back().values));
   for (const BlockField& field : fields) {
     columns.push_back(make_column(field));
+    columns.back().missing_texts = missing;
     const auto found = std::find_if(spare_.rbegin(), spare_.rend(), [&](const ColumnValues& values) {
       return values.index() == columns.back().values.index();
     });

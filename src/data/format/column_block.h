@@ -39,12 +39,16 @@ struct BlockField {
   bool operator==(const BlockField&) const = default;
 };
 
+class MissingTexts;
+
 struct BlockColumn {
   std::string name;
   int64_t width = 1;
   ColumnValues values;
   std::vector<int64_t> ends = {};     // one per record, where width is kVarying
   std::vector<uint8_t> missing = {};  // one per record, 1 where there is no value; empty: none is missing
+  // Which texts of the data mean a missing value (data/format/missing_texts.h); null: the usual ones.
+  const MissingTexts* missing_texts = nullptr;
 
   ValueType type() const { return static_cast<ValueType>(values.index()); }
   BlockField field() const { return {name, type(), width}; }
@@ -71,8 +75,9 @@ struct ColumnBlock {
   BlockColumn& column(std::string_view name) { return columns[index_of(name)]; }
   const BlockColumn& column(std::string_view name) const { return columns[index_of(name)]; }
   std::vector<BlockField> fields() const;
-  // No records, and columns of these kinds; memory of columns that it had before is used again.
-  void reset(const std::vector<BlockField>& fields);
+  // No records, and columns of these kinds; memory of columns that it had before is used again. `missing` is
+  // what their texts mean, and outlives the block.
+  void reset(const std::vector<BlockField>& fields, const MissingTexts* missing = nullptr);
   int64_t bytes() const;  // of all values, without what views point to
 
  private:

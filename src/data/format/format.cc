@@ -12,6 +12,13 @@ std::string FormatOptions::text() const {
   for (const BlockField& field : columns)
     text += fmt::format("column {} {} {}\n", field.name, name_of(field.type), field.width);
   for (const auto& [key, value] : settings) text += fmt::format("setting {} {}\n", key, value);
+  return text + missing_lines();
+}
+
+std::string FormatOptions::missing_lines() const {
+  std::string text;
+  if (missing)
+    for (const std::string& absent : missing->texts()) text += fmt::format("missing {}\n", absent);
   return text;
 }
 

@@ -11,11 +11,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/byte_budget.h"
 #include "data/bytes/byte_source.h"
 #include "data/format/column_block.h"
+#include "data/format/missing_texts.h"
 #include "data/format/shard_index.h"
 
 namespace lockstep {
@@ -30,7 +32,12 @@ struct FormatOptions {
   std::map<std::string, std::string> settings = {};
   // kSkip: index() finds every record that decoding would refuse and lists it; decoding leaves these out.
   BadRecords bad = BadRecords::kStop;
+  // Which texts mean a missing value; null: the usual ones.
+  std::shared_ptr<const MissingTexts> missing = {};
 
+  const MissingTexts& missing_texts() const { return missing ? *missing : usual_missing_texts(); }
+  // A line for each of them, where they are not the usual ones.
+  std::string missing_lines() const;
   // Part of a data set's fingerprint.
   std::string text() const;
   // What an index depends on: settings, and where bad records are skipped, what makes a record bad.
@@ -116,6 +123,14 @@ class Format {
   virtual std::string_view suffix() const { return {}; }
   // The columns that blocks have: what the options ask for, or all that the shard names.
   virtual std::vector<BlockField> fields(const ByteSource& shard) const = 0;
+  // Whether a shard says which columns it has before its records do, and what type they have: text is then
+  // never read as numbers.
+  virtual bool names_columns() const { return false; }
+  virtual bool is_typed() const { return false; }
+  // Columns of a shard that cannot be read and are passed over unless they are asked for: names and reasons.
+  virtual std::vector<std::pair<std::string, std::string>> unread(const ByteSource& /*shard*/) const {
+    return {};
+  }
   // Throws UserError for a wanted column that is in none of the shards. Formats that know their columns do
   // that in fields(); of those whose records name their values themselves, the first records are looked at.
   virtual void check_columns(std::span<const std::unique_ptr<ByteSource>> /*shards*/) const {}

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "data/format/missing_texts.h"
+
 namespace lockstep {
 namespace {
 
@@ -16,11 +18,7 @@ size_t sequence_length(unsigned char lead) {
 
 }  // namespace
 
-bool is_missing(std::string_view field) {
-  if (field.empty()) return true;
-  if (field[0] != 'N' && field[0] != 'n') return false;
-  return field == "NA" || field == "NaN" || field == "nan" || field == "null" || field == "NULL";
-}
+bool is_missing(std::string_view field) { return usual_missing_texts().has(field); }
 
 std::optional<double> parse_number(std::string_view field) {
   while (!field.empty() && field.front() == ' ') field.remove_prefix(1);
@@ -39,6 +37,22 @@ std::optional<int64_t> integer_of(std::string_view field) {
   const auto [end, failure] = std::from_chars(field.data(), field.data() + field.size(), value);
   if (failure != std::errc() || end != field.data() + field.size()) return {};
   return value;
+}
+
+bool is_comma_number(std::string_view field) {
+  if (field.find(',') == std::string_view::npos) return false;
+  std::string without(field);
+  std::erase(without, ',');
+  return parse_number(without).has_value();
+}
+
+std::string not_a_number(std::string_view field, bool whole) {
+  constexpr const char* kText =
+      "list it under data.missing_values if it means a missing value, or name the column under "
+      "columns.categorical";
+  constexpr const char* kCommas = "write a point before the decimals, and no other separators";
+  return fmt::format("which is not a {}; {}", whole ? "whole number" : "number (of at most 1e30)",
+                     is_comma_number(field) ? kCommas : kText);
 }
 
 bool is_utf8(std::string_view text) {

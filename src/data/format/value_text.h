@@ -17,11 +17,16 @@ namespace lockstep {
 // stays finite.
 inline constexpr double kLargestNumber = 1e30;
 
+// Whether it is one of the usual texts for a missing value (data/format/missing_texts.h).
 bool is_missing(std::string_view field);
 // Nothing when the field is not a number of at most kLargestNumber in magnitude. Surrounding spaces and a
 // leading + are allowed.
 std::optional<double> parse_number(std::string_view field);
 std::optional<int64_t> integer_of(std::string_view field);
+// Whether it is a number but for its commas: 1,5 or 1,234.5.
+bool is_comma_number(std::string_view field);
+// "which is not a number (of at most 1e30)", and what to do about it.
+std::string not_a_number(std::string_view field, bool whole = false);
 bool is_utf8(std::string_view text);
 
 // Throws UserError for a number that no reader of tables takes.

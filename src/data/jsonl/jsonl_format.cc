@@ -91,7 +91,7 @@ class JsonlFormat : public RecordFormat {
  public:
   explicit JsonlFormat(const FormatOptions& options) : RecordFormat("jsonl", options) {}
 
-  int version() const override { return 2; }
+  int version() const override { return 3; }
   std::string_view suffix() const override { return ".jsonl"; }
 
   std::unique_ptr<ShardDecoder> open(const ByteSource& shard, const ShardIndex& index) const override {
@@ -101,6 +101,7 @@ class JsonlFormat : public RecordFormat {
  private:
   void scan(const ByteSource& shard, const TakeRecord& record,
             const std::function<void(int64_t bytes)>& after) const override {
+    text_begin(shard);  // refuses what is not UTF-8; the mark is passed over with the first line
     TextLines lines(shard, 0, longest());
     const auto whole = [&](std::string_view text, bool last) {
       const size_t end = last ? text.size() : text.rfind('\n') + 1;  // npos + 1 is 0

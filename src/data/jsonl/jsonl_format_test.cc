@@ -114,7 +114,9 @@ TEST(JsonlFormat, AnyRangeEqualsTheWhole) {
 TEST(JsonlFormat, BadRecordsAreNamedByLineAndByte) {
   const std::string good = "{\"x\":1,\"n\":2,\"c\":\"a\"}\n";
   EXPECT_EQ(error_of(good + "{\"x\":\"many\"}\n"),
-            "t.jsonl:2: column 'x' has 'many', which is not a number (of at most 1e30) (byte 22)");
+            "t.jsonl:2: column 'x' has 'many', which is not a number (of at most 1e30); list it under "
+            "data.missing_values if it means a missing value, or name the column "
+            "under columns.categorical (byte 22)");
   EXPECT_EQ(error_of(good + "{\"n\":2.5}\n"),
             "t.jsonl:2: column 'n' has '2.5', which is not a whole number (byte 22)");
   EXPECT_EQ(error_of(good + "{\"c\":\"\xff\"}\n"), "t.jsonl:2: the line is not valid UTF-8 (byte 22)");

@@ -36,6 +36,9 @@ Data open_table_files(const DataOptions& options) {
   table.transforms = options.transforms;
   table.bad = options.bad;
   table.most_bad = options.most_bad;
+  table.settings = options.settings;
+  table.missing = options.missing;
+  table.looks_through = options.looks_through;
   table.in_parts = options.in_parts;
   table.seed = options.seed;
   if (!options.split_column.empty())
@@ -47,8 +50,12 @@ Data open_table_files(const DataOptions& options) {
     table.text =
         TextRole{options.text_column, options.encoding.label, options.seq, options.vocab, options.classes};
   const Table train = open_table(table, options.train.files);
-  Data data{kept_rows(options, train.source), kept_rows(options, train.held_out), train.constants(),
-            train.parts, train.transforms};
+  Data data{kept_rows(options, train.source),
+            kept_rows(options, train.held_out),
+            train.constants(),
+            train.parts,
+            train.transforms,
+            std::make_shared<TableReport>(train.report)};
   table.in_parts = false;
   table.budget = options.eval_budget;
   if (!options.eval_table.empty()) table.format = options.eval_table;
@@ -151,6 +158,7 @@ Data open_fraud(const DataOptions& options) {
   };
   const Table fitted = open_table(table, opener(shards.train));
   Data data{fitted.source, nullptr, fitted.encoding->fitted()};
+  data.report = std::make_shared<TableReport>(fitted.report);
   table.budget = options.eval_budget;
   if (options.evaluates) data.eval = open_table(table, fitted, opener(shards.eval)).source;
   return data;

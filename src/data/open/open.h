@@ -1,6 +1,7 @@
 // From what a job says about its data to the sources of a run: the one door through which the trainer gets
 // records.
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,8 @@
 #include "data/transform/transform.h"
 
 namespace lockstep {
+
+struct TableReport;
 
 struct PartOptions {
   std::vector<std::string> files;  // of tables and text: paths, folders, patterns
@@ -46,6 +49,9 @@ struct DataOptions {
   double most_bad = 0;                 // share of the records that may be left out
 
   // Of tables.
+  std::map<std::string, std::string> settings = {};  // of the format
+  std::shared_ptr<const MissingTexts> missing = {};  // null: the usual ones
+  bool looks_through = false;  // records are looked through before any is used: data/table/look_through.h
   std::vector<TransformOptions> transforms = {};
   std::string filter = {};  // data/select/filter.h; empty: all records
   std::optional<TableSubsample> subsample = {};
@@ -77,6 +83,7 @@ struct Data {
   std::string encoding = {};
   std::vector<int64_t> parts = {};  // records of each entry of train.files, where they are read in parts
   Transforms transforms = {};  // of tables in files: from their columns to the model's, the encoding last
+  std::shared_ptr<const TableReport> report = {};  // of tables; data/table/table_report.h
 };
 
 Data open_data(const DataOptions& options);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "base/error.h"
 #include "data/format/column_block.h"
+#include "data/format/value_text.h"
 #include "data/parquet/decoder.h"
 #include "data/parquet/thrift.h"
 
@@ -45,8 +47,17 @@ class ParquetFormat : public Format {
         cache_(std::make_shared<parquet::PieceCache>(cache_bytes(options))) {}
 
   std::string_view name() const override { return "parquet"; }
-  int version() const override { return 2; }
+  int version() const override { return 3; }
   std::string_view suffix() const override { return ".parquet"; }
+  bool names_columns() const override { return true; }
+  bool is_typed() const override { return true; }
+
+  std::vector<std::pair<std::string, std::string>> unread(const ByteSource& shard) const override {
+    std::vector<std::pair<std::string, std::string>> columns;
+    for (const Leaf& leaf : parquet::read_metadata(shard).leaves)
+      if (!leaf.refusal.empty()) columns.emplace_back(leaf.name, leaf.refusal);
+    return columns;
+  }
 
   std::vector<BlockField> fields(const ByteSource& shard) const override {
     const FileMetadata metadata = parquet::read_metadata(shard);
@@ -175,6 +186,11 @@ class ParquetFormat : public Format {
           } else {
             BlockColumn column = make_column(layout.metadata.leaves[leaf].field());
             parquet::append_piece(shard, layout, key, decoded, 0, decoded.rows, column);
+            for (const int64_t row : beyond_numbers(column))
+              bad.push_back(
+                  {{rows.first + row, 1},
+                   offset,
+                   fmt::format("column '{}' has a number that is not finite, or beyond 1e30", column.name)});
           }
           for (const int64_t row : decoded.bad_rows)
             bad.push_back({{rows.first + row, 1},
@@ -193,6 +209,21 @@ class ParquetFormat : public Format {
         check({.group = group, .leaf = leaf, .page = page},
               {first_row + chunk.firsts[static_cast<size_t>(page)], chunk.rows_of(page)});
     }
+  }
+
+  // The rows whose number no table takes.
+  static std::vector<int64_t> beyond_numbers(const BlockColumn& column) {
+    std::vector<int64_t> rows;
+    std::visit(
+        [&](const auto& values) {
+          using T = typename std::decay_t<decltype(values)>::value_type;
+          if constexpr (std::is_floating_point_v<T>)
+            for (size_t r = 0; column.width == 1 && r < values.size(); ++r)
+              if (std::fabs(static_cast<double>(values[r])) > kLargestNumber && !column.is_missing(r))
+                rows.push_back(static_cast<int64_t>(r));
+        },
+        column.values);
+    return rows;
   }
 
   // Rows may be bad in several columns; each counts once.

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "data/transform/column_values.h"
 #include "data/transform/transform.h"
 
 namespace lockstep {
@@ -53,6 +54,7 @@ class Pass {
     shards_.load(first, std::min(kRecords, options_.records - first), scratch, counters_);
     Fits fits = begin();
     try {
+      require_finite(scratch.block);
       for (size_t i = 0; i < fits.size(); ++i) {
         if (fits[i]) fits[i]->add(scratch.block);
         if (plan_.apply[i]) transforms_[i]->apply({0, 0, first}, scratch.block);

@@ -110,7 +110,7 @@ void RecordFormat::check_columns(std::span<const std::unique_ptr<ByteSource>> sh
 
 ShardIndex RecordFormat::index(const ByteSource& shard, const Progress& progress) const {
   const bool skip = options().bad == BadRecords::kSkip;
-  RecordTrial trial(skip ? fields(shard) : std::vector<BlockField>());
+  RecordTrial trial(skip ? fields(shard) : std::vector<BlockField>(), options().missing_texts());
   GrowingGranules granules;
   std::vector<BadRecord> bad;
   // Without a look at what records mean, unless bad ones are to be found.

@@ -56,7 +56,9 @@ class RecordFormat : public Format {
 // use: what indexing lists as bad is then what decoding would refuse.
 class RecordTrial {
  public:
-  explicit RecordTrial(std::vector<BlockField> fields) : fields_(std::move(fields)) {}
+  // `missing` outlives it.
+  RecordTrial(std::vector<BlockField> fields, const MissingTexts& missing)
+      : fields_(std::move(fields)), missing_(missing) {}
 
   // read(sink) appends one record. Gives what it is refused for. Everything it points to must stay until
   // restart() or the next refusal.
@@ -72,7 +74,7 @@ class RecordTrial {
     }
   }
   void restart() {
-    block_.reset(fields_);
+    block_.reset(fields_, &missing_);
     sink_.emplace(block_, kMostRecords);
   }
 
@@ -80,6 +82,7 @@ class RecordTrial {
   static constexpr int64_t kMostRecords = 256;
 
   std::vector<BlockField> fields_;
+  const MissingTexts& missing_;
   ColumnBlock block_;
   std::optional<RecordSink> sink_;
 };

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "data/format/missing_texts.h"
 #include "data/format/value_text.h"
 
 namespace lockstep {
@@ -161,14 +162,16 @@ void RecordSink::add_text(int column, std::string_view text, bool copied) {
     ++at.count;
     return;
   }
-  if (is_missing(text) && at.width == 1) {
+  if (at.width == 1 && missing_texts(*at.column).has_for_number(text)) {
     at.missing = true;
     ++at.count;
     return;
   }
   if (at.type == ValueType::kF32 || at.type == ValueType::kF64) {
     const auto value = parse_number(text);
-    if (!value) refuse(at, text, "a number (of at most 1e30)");
+    if (!value)
+      throw RecordProblem(
+          fmt::format("column '{}' has '{}', {}", at.column->name, text.substr(0, 40), not_a_number(text)));
     add_real(column, *value);
   } else {
     const auto value = integer_of(text);

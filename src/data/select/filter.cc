@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "data/format/missing_texts.h"
 #include "data/format/value_text.h"
 #include "data/transform/table_encoding.h"
 #include "data/transform/transform.h"
@@ -97,8 +98,9 @@ using Marks = std::vector<uint8_t>;
 // Calls take(row, number) for every number of a column that is not missing.
 template <typename Take>
 void for_each_number(const BlockColumn& column, size_t records, bool lenient, const Take& take) {
+  const MissingTexts& missing = missing_texts(column);
   const auto text = [&](size_t r, std::string_view value) {
-    if (is_missing(value)) return;
+    if (missing.has_for_number(value)) return;
     if (const auto whole = integer_of(value)) return take(r, ExactNumber::of(*whole));
     const auto number = parse_number(value);
     if (number) return take(r, ExactNumber{*number, {}});
@@ -126,13 +128,14 @@ void for_each_number(const BlockColumn& column, size_t records, bool lenient, co
 // The same for texts; numbers by their text, so that a column means the same in every format.
 template <typename Take>
 void for_each_text(const BlockColumn& column, size_t records, const Take& take) {
+  const MissingTexts& missing = missing_texts(column);
   std::visit(
       [&](const auto& values) {
         using T = typename std::decay_t<decltype(values)>::value_type;
         for (size_t r = 0; r < records; ++r) {
           if (column.is_missing(r)) continue;
           if constexpr (std::is_same_v<T, std::string_view>) {
-            if (!is_missing(values[r])) take(r, values[r]);
+            if (!missing.has(values[r])) take(r, values[r]);
           } else {
             if constexpr (std::is_floating_point_v<T>)
               if (std::isnan(values[r])) continue;

@@ -196,7 +196,7 @@ void ShardSet::load_compact(int64_t first, int64_t count, std::byte* rows, Block
 }
 
 void ShardSet::load(int64_t first, int64_t count, BlockScratch& scratch, StageCounters& counters) const {
-  scratch.block.reset(fields());
+  scratch.block.reset(fields(), format().options().missing.get());
   std::vector<uint8_t> marks;
   const std::vector<Range> ranges = ranges_of(first, count, marks);
   const int64_t decoded =
@@ -206,6 +206,8 @@ void ShardSet::load(int64_t first, int64_t count, BlockScratch& scratch, StageCo
                   });
   LOCKSTEP_CHECK(scratch.block.records == decoded, "{} decoded {} records of {}", format().name(),
                  scratch.block.records, decoded);
+  if (const MissingTexts* missing = format().options().missing.get(); missing && !missing->numbers().empty())
+    mark_missing_numbers(*missing, scratch.block);
   if (decoded > count) keep_records(marks, scratch.block);
 }
 

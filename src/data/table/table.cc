@@ -14,6 +14,8 @@
 #include "data/shards/formats.h"
 #include "data/shards/sidecar.h"
 #include "data/source/wrapped_source.h"
+#include "data/table/column_sample.h"
+#include "data/table/look_through.h"
 
 namespace lockstep {
 namespace {
@@ -23,7 +25,7 @@ constexpr int64_t kSampledRecords = 10000;
 using OpenShards = std::function<Shards()>;
 
 FormatOptions format_options(const TableOptions& options, std::vector<BlockField> columns) {
-  return {std::move(columns), options.settings, options.bad};
+  return {std::move(columns), options.settings, options.bad, options.missing};
 }
 
 ShardSetOptions set_options(const TableOptions& options) {
@@ -60,11 +62,6 @@ OpenShards opener(const TableOptions& options, const Parts& parts) {
   };
 }
 
-std::string text_of(const BlockColumn& column, size_t record) {
-  if (column.is_missing(record)) return {};
-  return std::visit([&](const auto& values) { return fmt::format("{}", values[record]); }, column.values);
-}
-
 // A column that a transform makes and nobody reads was meant for the model.
 void check_made_are_used(const TableOptions& options, const std::vector<std::string>& header,
                          const std::vector<BlockField>& made, const Transforms& transforms,
@@ -90,42 +87,21 @@ void check_made_are_used(const TableOptions& options, const std::vector<std::str
   }
 }
 
-// What the columns of a shard's first records look like.
-std::vector<ColumnLook> sampled_looks(const ShardSet& shard) {
-  BlockScratch scratch;
-  StageCounters counters;
-  shard.load(0, std::min(kSampledRecords, shard.records()), scratch, counters);
-  std::vector<std::vector<std::string>> sample(static_cast<size_t>(scratch.block.records));
-  size_t columns = 0;
-  for (const BlockColumn& column : scratch.block.columns) {
-    if (column.width != 1) continue;
-    ++columns;
-    for (size_t r = 0; r < sample.size(); ++r) sample[r].push_back(text_of(column, r));
-  }
-  return looks_of(sample, columns);
-}
-
-// The same, kept beside the index where `kept`: sampling takes longer than all else that opening does. They
-// lie under a name that stands for the shard's content and how it is decoded.
-std::vector<ColumnLook> looks_of_shard(const TableOptions& options, const ShardSet& shard, size_t columns,
-                                       bool kept) {
-  if (!kept) return sampled_looks(shard);
-  const std::string key = fmt::format("looks 2\n{}\n{}\n", shard.fingerprint(), kSampledRecords);
+// What the columns of a shard's first records look like; kept beside the index where `kept`: sampling takes
+// longer than all else that opening does. They lie under a name that stands for the shard's content and how
+// it is decoded.
+std::vector<ColumnSample> samples_of_shard(const TableOptions& options, const ShardSet& shard, size_t columns,
+                                           bool kept) {
+  if (!kept) return sample_columns(shard, kSampledRecords);
+  const std::string key = fmt::format("looks 3\n{}\n{}\n", shard.fingerprint(), kSampledRecords);
   const std::filesystem::path beside =
       sidecar_path(shard.format(), shard.manifest().shards()[0].name, options.index_folder);
   const std::string path =
       (beside.parent_path() / fmt::format("looks-{}.txt", sha256(key).substr(0, 16))).string();
-  const std::string kept_text = read_kept(path).value_or("");
-  if (kept_text.size() == columns && kept_text.find_first_not_of("nci") == std::string::npos) {
-    std::vector<ColumnLook> looks;
-    for (const char letter : kept_text) looks.push_back(static_cast<ColumnLook>(letter));
-    return looks;
-  }
-  const std::vector<ColumnLook> looks = sampled_looks(shard);
-  std::string text;
-  for (const ColumnLook look : looks) text += static_cast<char>(look);
-  write_kept(path, text);
-  return looks;
+  if (auto samples = parse_samples(read_kept(path).value_or(""), columns)) return *samples;
+  const std::vector<ColumnSample> samples = sample_columns(shard, kSampledRecords);
+  write_kept(path, to_text(samples));
+  return samples;
 }
 
 // A format may pass over columns that it cannot read. One that the job names is refused with the reason.
@@ -144,14 +120,52 @@ void check_named(const TableOptions& options, const std::vector<BlockField>& fie
   if (!absent.empty()) (void)make_format(options.format, format_options(options, absent))->fields(shard);
 }
 
+std::vector<std::string> read_by(const Transforms& transforms) {
+  std::vector<std::string> names;
+  for (const auto& transform : transforms)
+    for (const BlockField& field : transform->reads()) names.push_back(field.name);
+  return names;
+}
+
+// What the columns hold that were left out of the model, as far as they can be read.
+std::map<std::string, ColumnFacts> facts_of_others(const TableOptions& options, const OpenShards& open,
+                                                   const std::vector<BlockField>& columns) {
+  std::map<std::string, ColumnFacts> facts;
+  if (columns.empty()) return facts;
+  ShardSetOptions set = set_options(options);
+  set.most_bad = 1;  // what is bad is bad for the columns of the model
+  const ShardSet shards(make_format(options.format, format_options(options, columns)), open(), set);
+  const std::vector<ColumnFacts> found =
+      look_through(shards, {}, {.threads = options.threads, .parses = true, .progress = options.progress});
+  for (size_t i = 0; i < found.size(); ++i) facts.emplace(shards.fields()[i].name, found[i]);
+  return facts;
+}
+
+// The columns that other shards have and the first, which decides, does not.
+std::vector<LeftOutColumn> not_in_first(const Format& format, const std::vector<BlockField>& first,
+                                        const Shards& shards) {
+  std::vector<LeftOutColumn> others;
+  std::set<std::string> known;
+  for (const BlockField& field : first) known.insert(field.name);
+  for (size_t i = 1; format.names_columns() && i < shards.size(); ++i)
+    for (const BlockField& field : format.fields(*shards[i]))
+      if (known.insert(field.name).second)
+        others.push_back(
+            {field.name, fmt::format("in {}, but not in {}", shards[i]->name(), shards[0]->name())});
+  return others;
+}
+
 // The roles of the columns, by the names and the first records of the first shard, and by what transforms
-// make. Where roles are named, the names are enough.
-TableEncoding roles_of(const TableOptions& options, const Transforms& transforms, Shards shards, bool kept) {
+// make. Where roles are named, the names are enough. The report is told which columns have none.
+TableEncoding roles_of(const TableOptions& options, const Transforms& transforms, const OpenShards& open,
+                       bool kept, TableReport& report) {
+  Shards shards = open();
   if (shards.empty()) throw UserError("no data files are given");
-  shards.resize(1);
   const std::string name = shards[0]->name();
   auto format = make_format(options.format, format_options(options, {}));
   const std::vector<BlockField> fields = format->fields(*shards[0]);
+  std::vector<LeftOutColumn> unread = not_in_first(*format, fields, shards);
+  shards.resize(1);
   std::vector<std::string> header;
   // A role is that of one value in a record.
   for (const BlockField& field : fields)
@@ -160,14 +174,26 @@ TableEncoding roles_of(const TableOptions& options, const Transforms& transforms
   for (const TransformOptions& transform : options.transforms) names.push_back(transform.name);
   const std::vector<BlockField> made = made_columns(transforms, names, fields);
   check_named(options, fields, made, *shards[0]);
-  std::vector<ColumnLook> looks;
+  for (const auto& [column, reason] : format->unread(*shards[0])) unread.push_back({column, reason});
+  std::vector<ColumnSample> samples;
   if (!options.encoding.names_roles()) {
     const ShardSet first(std::move(format), std::move(shards),
                          {.index_folder = options.index_folder, .most_bad = 1, .progress = options.progress});
-    looks = looks_of_shard(options, first, header.size(), kept);
+    samples = samples_of_shard(options, first, header.size(), kept);
   }
+  std::vector<ColumnLook> looks;
+  for (const ColumnSample& sample : samples) looks.push_back(sample.look());
   TableEncoding encoding = resolve_roles(options.encoding, name, header, looks, made);
   check_made_are_used(options, header, made, transforms, encoding);
+  report.left_out =
+      left_out_columns(options.encoding, encoding, read_by(transforms), fields, samples, unread);
+  std::vector<BlockField> others;
+  for (const LeftOutColumn& left : report.left_out)
+    for (const BlockField& field : fields)
+      if (field.name == left.name && field.width == 1) others.push_back({left.name, ValueType::kBytes, 1});
+  TableOptions later = options;
+  later.progress = {};  // of who opens the table
+  report.left_out_facts = [later, open, others] { return facts_of_others(later, open, others); };
   return encoding;
 }
 
@@ -216,7 +242,8 @@ TableSelection records_of(const TableOptions& options, const Transforms& transfo
       sidecar_path(shards->format(), shards->manifest().shards()[0].name, options.index_folder);
   return select_records(shards, selection, open_columns,
                         {kept ? std::filesystem::path(beside).parent_path().string() : "",
-                         indexed_by->options().index_text(), options.threads, options.progress});
+                         indexed_by->options().index_text() + indexed_by->options().missing_lines(),
+                         options.threads, options.progress});
 }
 
 std::shared_ptr<const FileSource> source_of(const TableOptions& options,
@@ -279,6 +306,40 @@ void fit(const TableOptions& options, const ShardSet& shards,
   }
 }
 
+std::vector<ColumnFacts> look(const TableOptions& options, const FileSource& source, const std::string& label,
+                              bool kept) {
+  const LookOptions how{
+      .label = label, .seed = options.seed, .threads = options.threads, .progress = options.progress};
+  return kept ? looked_through(source.shards(), source.transforms(), how, source.fingerprint(),
+                               options.index_folder)
+              : look_through(source.shards(), source.transforms(), how);
+}
+
+ColumnRole role_of(const TableOptions& options, const Table& table, const std::string& name) {
+  if (name == table.report.label) return ColumnRole::kLabel;
+  if (options.text) return name == options.text->column ? ColumnRole::kText : ColumnRole::kTransformed;
+  const TableEncoding& encoding = table.encoding->encoding();
+  for (const NumericColumn& column : encoding.numeric)
+    if (column.name == name) return ColumnRole::kNumeric;
+  const auto& categories = encoding.categorical;
+  return std::find(categories.begin(), categories.end(), name) != categories.end() ? ColumnRole::kCategorical
+                                                                                   : ColumnRole::kTransformed;
+}
+
+// What the columns that are read are, and where the job looks records through, what they hold.
+void describe_columns(const TableOptions& options, bool kept, Table& table) {
+  TableReport& report = table.report;
+  report.label = options.text ? options.text->label : table.encoding->encoding().label;
+  std::vector<ColumnFacts> facts;
+  if (options.looks_through) facts = look(options, *table.source, report.label, kept);
+  if (options.looks_through && table.held_out) look(options, *table.held_out, report.label, kept);
+  const std::vector<BlockField>& fields = table.source->shards().fields();
+  for (size_t i = 0; i < fields.size(); ++i) {
+    report.used.push_back({fields[i], role_of(options, table, fields[i].name)});
+    if (!facts.empty()) report.used.back().facts = facts[i];
+  }
+}
+
 Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept) {
   std::vector<std::shared_ptr<Transform>> transforms;
   for (const TransformOptions& transform : options.transforms)
@@ -290,7 +351,8 @@ Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept
     transforms.push_back(text);
   } else {
     const auto encoding = std::make_shared<EncodeTable>(
-        options.encoding, roles_of(options, {transforms.begin(), transforms.end()}, open(), kept));
+        options.encoding,
+        roles_of(options, {transforms.begin(), transforms.end()}, open, kept, table.report));
     table.encoding = encoding;
     transforms.push_back(encoding);
   }
@@ -299,10 +361,12 @@ Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept
   fit(options, *records.train, transforms, kept);
   if (table.encoding) table.columns = table.encoding->columns();  // with a flag where values are missing
   table.source = source_of(options, records.train, table, records.weights);
-  if (!records.eval) return table;
-  TableOptions eval = options;
-  eval.budget = options.eval_budget;
-  table.held_out = source_of(eval, records.eval, table);
+  if (records.eval) {
+    TableOptions eval = options;
+    eval.budget = options.eval_budget;
+    table.held_out = source_of(eval, records.eval, table);
+  }
+  describe_columns(options, kept, table);
   return table;
 }
 
@@ -311,8 +375,9 @@ Table open_other(TableOptions options, const Table& fitted, const OpenShards& op
   options.split.reset();
   options.subsample.reset();
   options.encoding.hold_out = 0;
-  Table table{nullptr, fitted.encoding, fitted.columns, fitted.transforms, {}, {}};
+  Table table{nullptr, fitted.encoding, fitted.columns, fitted.transforms, {}, {}, fitted.report};
   table.source = source_of(options, records_of(options, fitted.transforms, open, kept).train, table);
+  if (options.looks_through) look(options, *table.source, fitted.report.label, kept);
   return table;
 }
 

@@ -10,6 +10,7 @@
 #include "data/order/record_set.h"
 #include "data/reading/file_source.h"
 #include "data/select/table_selection.h"
+#include "data/table/table_report.h"
 #include "data/transform/model_inputs.h"
 #include "data/transform/table_encoding.h"
 #include "data/transform/transform.h"
@@ -26,6 +27,10 @@ struct TableOptions {
   std::map<std::string, std::string> settings = {};  // of the format
   BadRecords bad = BadRecords::kStop;
   double most_bad = 0;
+  std::shared_ptr<const MissingTexts> missing = {};  // null: the usual ones
+  // All records are decoded and encoded once before any is used, to find those that cannot be; kept beside
+  // the indexes.
+  bool looks_through = false;
   std::string filter = {};  // data/select/filter.h; empty: all records
   std::optional<TableSplit> split = {};
   std::optional<TableSubsample> subsample = {};  // of the records that are trained on
@@ -46,6 +51,7 @@ struct Table {
   Transforms transforms;                            // the encoding is the last
   std::shared_ptr<const FileSource> held_out = {};  // where records are selected and some of them held out
   std::vector<int64_t> parts = {};                  // records of each pattern, where asked for
+  TableReport report = {};                          // of what was fitted to
 
   // The transforms with what was fitted, as text: stored with a run.
   std::string constants() const;

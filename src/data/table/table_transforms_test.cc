@@ -157,8 +157,9 @@ TEST_F(TableTransforms, NameWhatIsWrong) {
             "101, or make fewer");
   EXPECT_EQ(refusal(options_with({{"log", {{"columns", {"kind"}}}}})),
             folder_.path("a.csv") +
-                ":2: column 'kind' has 'k0', which is not a number (of at most 1e30); name the "
-                "column as categorical or leave the field empty (byte 27)");
+                ":2: column 'kind' has 'k0', which is not a number (of at most 1e30); list it under "
+                "data.missing_values if it means a missing value, or name the column "
+                "under columns.categorical (byte 27)");
   TableOptions options = options_with({{"cross", {{"columns", {"kind", "country"}}, {"buckets", {"9"}}}}});
   options.encoding.numeric = {"amount"};
   EXPECT_EQ(refusal(options),

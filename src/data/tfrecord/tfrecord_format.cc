@@ -179,7 +179,7 @@ class TfrecordFormat : public RecordFormat {
  public:
   explicit TfrecordFormat(const FormatOptions& options) : RecordFormat("tfrecord", options) {}
 
-  int version() const override { return 1; }
+  int version() const override { return 2; }
   std::string_view suffix() const override { return ".tfrecord"; }
 
   std::unique_ptr<ShardDecoder> open(const ByteSource& shard, const ShardIndex& index) const override {

@@ -88,6 +88,7 @@ class Cast : public ColumnTransform {
   template <typename T>
   void to_numbers(const BlockColumn& from, size_t records, BlockColumn& to) const {
     std::vector<T> numbers(records);
+    const MissingTexts& missing = missing_texts(from);
     const auto refuse = [&](size_t r, std::string_view what) {
       if (!invalid_is_missing_)
         throw BadValue(
@@ -104,7 +105,7 @@ class Cast : public ColumnTransform {
           for (size_t r = 0; r < records; ++r) {
             if (from.is_missing(r)) continue;
             if constexpr (std::is_same_v<From, std::string_view>) {
-              if (is_missing(values[r]))
+              if (missing.has_for_number(values[r]))
                 mark_missing(to, r, records);
               else if (!cast_text(values[r], numbers[r]))
                 refuse(r, values[r]);

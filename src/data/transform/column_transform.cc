@@ -71,6 +71,7 @@ void ColumnTransform::apply(const BlockPlace&, ColumnBlock& block) const {
   for (size_t i = 0; i < from_.size(); ++i) {
     columns.emplace_back();
     columns.back().name = to_[i];
+    columns.back().missing_texts = block.column(from_[i]).missing_texts;
     make(i, block.column(from_[i]), block, columns.back());
   }
   // Only now, so that [a, b] as [b, a] exchanges them.

@@ -1,10 +1,12 @@
 #include "data/transform/column_values.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
 #include "base/error.h"
+#include "data/transform/transform.h"
 
 namespace lockstep {
 
@@ -26,6 +28,29 @@ std::span<const double> numbers_in(const BlockColumn& column, std::vector<double
   if (column.missing.empty() && column.type() == ValueType::kF64) return column.as<double>();
   numbers_of(column, room);
   return room;
+}
+
+void require_finite(const ColumnBlock& block) {
+  for (const BlockColumn& column : block.columns)
+    std::visit(
+        [&](const auto& values) {
+          using T = typename std::decay_t<decltype(values)>::value_type;
+          if constexpr (std::is_floating_point_v<T>) {
+            if (column.width != 1) return;
+            const auto beyond = [](T value) { return std::fabs(value) > static_cast<T>(kLargestNumber); };
+            int64_t found = 0;  // without a branch for each of them
+            for (const T value : values) found += beyond(value) ? 1 : 0;
+            if (found == 0) return;
+            for (size_t r = 0; r < values.size(); ++r)
+              if (beyond(values[r]) && !column.is_missing(r))
+                throw BadValue(
+                    r, fmt::format("column '{}' has {}, which is not a finite number of at most 1e30; "
+                                   "write it as a missing value, or leave such records out with "
+                                   "data.filter or data.errors.policy: skip",
+                                   column.name, values[r]));
+          }
+        },
+        column.values);
 }
 
 void mark_missing(BlockColumn& column, size_t record, size_t records) {

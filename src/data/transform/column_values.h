@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/format/column_block.h"
+#include "data/format/missing_texts.h"
 #include "data/format/value_text.h"
 #include "data/transform/table_encoding.h"
 
@@ -43,10 +44,15 @@ void for_each_text(const BlockColumn& column, size_t records, const Take& take) 
 // The same for categories: what means a missing value (NA, null, ...) has no text either.
 template <typename Take>
 void for_each_category(const BlockColumn& column, size_t records, const Take& take) {
+  const MissingTexts& missing = missing_texts(column);
   for_each_text(column, records, [&](size_t r, std::string_view text) {
-    take(r, is_missing(text) ? std::string_view() : text);
+    take(r, missing.has(text) ? std::string_view() : text);
   });
 }
+
+// Throws BadValue for the first number of a block that is infinite or beyond kLargestNumber, which text
+// cannot hold and typed columns can.
+void require_finite(const ColumnBlock& block);
 
 // Marks a record, of that many, as missing.
 void mark_missing(BlockColumn& column, size_t record, size_t records);

@@ -156,7 +156,7 @@ void EncodeTable::apply(const BlockPlace&, ColumnBlock& block) const {
       buckets = block.column(encoding_.categorical[i]).as<int32_t>();
       continue;
     }
-    for_each_text(block.column(encoding_.categorical[i]), records, [&](size_t r, std::string_view text) {
+    for_each_category(block.column(encoding_.categorical[i]), records, [&](size_t r, std::string_view text) {
       buckets[r] = category_bucket(text, encoding_.buckets);
     });
   }

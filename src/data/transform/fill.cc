@@ -104,6 +104,7 @@ class Fill : public ColumnTransform {
     auto kept = std::make_shared<std::string>(*value_);
     std::vector<std::string_view> texts = from.as<std::string_view>();
     for_each_missing(from, records, [&](size_t r) { texts[r] = *kept; });
+    to.missing_texts = &no_missing_texts();  // also where the value looks like one of them
     block.keep.push_back(std::move(kept));
     to.values = std::move(texts);
   }

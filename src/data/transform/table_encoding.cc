@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "base/error.h"
 #include "base/nearest.h"
@@ -24,23 +23,6 @@ void require_column(std::string_view file, const std::vector<std::string>& heade
   if (contains(header, name)) return;
   const std::vector<std::string_view> known(header.begin(), header.end());
   throw UserError("{}:1: there is no column '{}'; {}", file, name, suggestion(name, known));
-}
-
-ColumnLook look_of(const std::vector<std::vector<std::string>>& sample, size_t column) {
-  int64_t present = 0;
-  bool numbers = true;
-  std::set<std::string_view> distinct;
-  for (const auto& record : sample) {
-    const std::string_view field = record[column];
-    if (is_missing(field)) continue;
-    ++present;
-    numbers = numbers && parse_number(field).has_value();
-    distinct.insert(field);
-  }
-  if (present == 0) return ColumnLook::kIgnored;
-  if (numbers) return ColumnLook::kNumeric;
-  const bool identifier = present >= 100 && static_cast<int64_t>(distinct.size()) * 2 > present;
-  return identifier ? ColumnLook::kIgnored : ColumnLook::kCategorical;
 }
 
 ColumnLook look_of(const BlockField& made) {
@@ -104,7 +86,7 @@ std::optional<float> parse_label(std::string_view field) {
 // FNV-1a over the bytes, then a multiply-xorshift: FNV's high bits, which the range reduction takes, mix
 // slowly.
 int32_t category_bucket(std::string_view value, int64_t buckets) {
-  if (is_missing(value)) return 0;
+  if (value.empty()) return 0;
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : value) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   hash = (hash ^ (hash >> 32)) * 0xff51afd7ed558ccd;
@@ -137,12 +119,6 @@ void take_made(const EncodingOptions& options, const std::vector<BlockField>& ma
 }
 
 }  // namespace
-
-std::vector<ColumnLook> looks_of(const std::vector<std::vector<std::string>>& sample, size_t columns) {
-  std::vector<ColumnLook> looks;
-  for (size_t c = 0; c < columns; ++c) looks.push_back(look_of(sample, c));
-  return looks;
-}
 
 TableEncoding resolve_roles(const EncodingOptions& options, std::string_view name,
                             const std::vector<std::string>& header, const std::vector<ColumnLook>& looks,

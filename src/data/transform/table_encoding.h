@@ -7,7 +7,7 @@
 //   categorical  bucket 0 when missing, otherwise 1 + hash(value) in [1, buckets).
 //   made         columns that transforms have scaled or numbered already are taken as they are.
 //   label        0 or 1 (also true and false).
-// Missing is: nothing, NA, NaN, nan, null, NULL.
+// What is missing is marked, or a text that data/format/missing_texts.h has.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -69,11 +69,10 @@ void take_constants(std::string_view text, TableEncoding& encoding);
 std::optional<float> parse_label(std::string_view field);
 int32_t category_bucket(std::string_view value, int64_t buckets);
 
-// What the values of a column look like: all numbers; texts that repeat; or nothing to learn from, with no
-// value at all or texts that hardly repeat (identifiers, times). By its letter in what is kept of them.
-enum class ColumnLook : char { kNumeric = 'n', kCategorical = 'c', kIgnored = 'i' };
-// Of every column of a table's first records.
-std::vector<ColumnLook> looks_of(const std::vector<std::vector<std::string>>& sample, size_t columns);
+// What the values of a column look like: numbers, nearly all of them; texts that repeat; or nothing to learn
+// from, with no value at all or texts that hardly repeat (identifiers, times). data/table/column_sample.h
+// decides.
+enum class ColumnLook : uint8_t { kNumeric, kCategorical, kIgnored };
 
 // The roles of a table's columns, without constants yet. `looks` are those of its columns, of no use where
 // the options name roles; `name` is its file. `made` are the columns that transforms make or change: their
