@@ -15,6 +15,7 @@
 #include "prepare/job_evaluation.h"
 #include "prepare/job_options.h"
 #include "prepare/job_parts.h"
+#include "prepare/warnings.h"
 #include "run/resume.h"
 
 namespace lockstep {
@@ -41,6 +42,7 @@ void print_arithmetic(const JobParts& parts) {
     std::cout << "# columns: " << column_line(*parts.data.report) << "\n";
     for (const std::string& note : column_notes(*parts.data.report)) std::cout << "# " << note << "\n";
   }
+  for (const std::string& warning : job_warnings(parts)) std::cout << "# warning: " << warning << "\n";
 }
 
 void print_start(const JobParts& parts, const std::optional<int64_t>& resumes) {

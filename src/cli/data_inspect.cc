@@ -13,6 +13,7 @@
 #include "data/table/table_report.h"
 #include "job/choices.h"
 #include "prepare/job_data.h"
+#include "prepare/warnings.h"
 
 namespace lockstep {
 namespace {
@@ -99,6 +100,7 @@ void run(const DataJob& job, bool all) {
   });
   print_source("training", train);
   if (eval != nullptr) print_source("evaluation", *eval);
+  for (const std::string& warning : job_warnings(parts)) std::cout << fmt::format("warning: {}\n", warning);
   const StepOrder order = job_order(parts);
   std::cout << fmt::format(
       "order: shuffle {}, blocks of {} records; a step reads {} samples in {} microbatches, an epoch is {} "

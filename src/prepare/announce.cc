@@ -4,6 +4,7 @@
 
 #include "prepare/column_lines.h"
 #include "prepare/job_options.h"
+#include "prepare/warnings.h"
 
 namespace lockstep {
 namespace {
@@ -54,6 +55,7 @@ std::vector<std::string> announcement(const JobParts& parts, const Group* group,
   }
   line("identity", parts.identity.sha256());
   line("output", spec.output);
+  for (const std::string& warning : job_warnings(parts)) line("warning", warning);
   return lines;
 }
 

@@ -14,6 +14,7 @@
 #include "prepare/job_data.h"
 #include "prepare/job_evaluation.h"
 #include "prepare/job_options.h"
+#include "prepare/warnings.h"
 #include "run/process.h"
 #include "run/resume.h"
 #include "run/share_state.h"
@@ -452,6 +453,7 @@ RunSummary TrainRun::summarise() {
   summary.name = parts_.spec.name;
   summary.job_file = parts_.spec.file;
   summary.ended = utc_time(std::time(nullptr));
+  summary.warnings = job_warnings(parts_);
   summary.steps = state_.step;
   summary.final_loss = last_loss_;
   summary.weights_sha256 = train_.weights_sha256();

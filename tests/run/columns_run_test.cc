@@ -140,5 +140,37 @@ TEST_F(ColumnsRun, ABadRecordToEvaluateOnIsFoundBeforeTheFirstStep) {
                  {bad + ":252: column 'a' has 'inf', which is not a number"});
 }
 
+TEST_F(ColumnsRun, WhatIsSurelyNotMeantIsWarnedOf) {
+  std::string leak = "a,outcome,y\n";
+  for (int i = 0; i < kRows; ++i)
+    leak += fmt::format("{},{},{}\n", i * 7 % 97, i % 4 == 0 ? "chargeback" : "none", i % 4 == 0 ? 1 : 0);
+  const std::string path = write("t.csv", leak), files = train_on(path);
+  const auto warned = [&](const std::vector<std::string>& settings, const std::vector<std::string>& words) {
+    std::vector<std::string> all = {files};
+    all.insert(all.end(), settings.begin(), settings.end());
+    const Ended checked = tool({"check"}, all), trained = job_.train("run", all, {"--fresh"});
+    EXPECT_EQ(checked.code, 0) << checked.err;
+    EXPECT_EQ(trained.code, 0) << trained.err;
+    const std::vector<std::string> kept = job_.summary("run").warnings;
+    for (const std::string& word : words) {
+      expect_says(checked.out, {"# warning: ", word});
+      expect_says(trained.err, {"warning ", word});
+      EXPECT_TRUE(std::ranges::any_of(kept, [&](const std::string& warning) {
+        return warning.find(word) != std::string::npos;
+      })) << word;
+    }
+  };
+  warned({}, {"column 'outcome' alone decides the label 'y' in all 400 records"});
+  warned({"train.global_batch=1024", "train.microbatch=256"},
+         {"train.global_batch 1024 is more than the 360 training records"});
+  warned({"train.lr.base=0"}, {"the learning rate is 0"});
+  // Under another name, by its content.
+  const std::string copy = write("copy.csv", leak);
+  warned({"data.hold_out=0", "data.eval.files=" + copy, "data.eval.format=csv"},
+         {"evaluated on records that it is trained on", copy + " (the same as " + path + ")"});
+  const Ended fine = tool({"check"}, {train_on(write("fine.csv", table()))});
+  EXPECT_EQ(fine.out.find("warning"), std::string::npos) << fine.out;
+}
+
 }  // namespace
 }  // namespace lockstep
