@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/durable_file.h"
 #include "base/error.h"
+#include "base/new_file.h"
 
 namespace lockstep {
 
@@ -24,22 +24,9 @@ std::string read_file(const std::string& path, int64_t limit) {
 }
 
 void write_file(const std::string& path, std::string_view bytes) {
-  const std::string temporary = path + ".partial";
-  {
-    errno = 0;
-    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    if (!out.flush()) {
-      const int error = errno;
-      out.close();
-      std::error_code ignored;
-      std::filesystem::remove(temporary, ignored);  // half of it would be of no use to anybody
-      throw_file_error("write", temporary, error == 0 ? EIO : error);
-    }
-  }
-  std::error_code failure;
-  std::filesystem::rename(temporary, path, failure);
-  if (failure) throw UserError("cannot rename {} to {}: {}", temporary, path, failure.message());
+  NewFile file(path);
+  file.write(bytes);
+  file.finish();
 }
 
 }  // namespace lockstep

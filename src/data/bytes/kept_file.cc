@@ -50,7 +50,9 @@ void write_kept(const std::string& path, std::string_view content) {
 }
 
 FileLock::FileLock(const std::string& path, Wait wait)
-    : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    : file_(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644)) {
+  // Of another user's: it can be locked all the same.
+  if (file_ < 0) file_ = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   const int how = wait == Wait::kYes ? LOCK_EX : LOCK_EX | LOCK_NB;
   int result = 0;
   while (file_ >= 0 && (result = flock(file_, how)) != 0 && errno == EINTR) {

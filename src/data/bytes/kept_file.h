@@ -17,8 +17,8 @@ std::optional<std::string> read_kept(const std::string& path);
 // Where it cannot be written, nothing is kept; the log has said so of the index.
 void write_kept(const std::string& path, std::string_view content);
 
-// FileLock: one of several processes at a time; the others wait, or go on without it. Without rights to write
-// the file nobody waits.
+// FileLock: one of several processes at a time; the others wait, or go on without it. Where there is no file
+// that could be locked nobody waits. A link is no such file.
 class FileLock {
  public:
   enum class Wait : uint8_t { kYes, kNo };
@@ -29,6 +29,8 @@ class FileLock {
 
   // False: another process has it, and this one did not want to wait.
   bool held() const { return held_; }
+  // True: no other process has it. False also where nobody can be kept from going on.
+  bool excludes() const { return held_ && file_ >= 0; }
 
  private:
   int file_;

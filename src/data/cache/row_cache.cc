@@ -10,9 +10,11 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/new_file.h"
 #include "base/number_text.h"
 #include "base/sha256.h"
 #include "base/thread_pool.h"
@@ -81,16 +83,42 @@ int64_t free_bytes_of(const RowCacheOptions& options, const std::string& folder)
   return failure ? INT64_MAX : static_cast<int64_t>(space.available);
 }
 
-// What another process, or one that was killed, has already taken for the file.
-int64_t taken_for(const std::string& path) {
-  struct stat found {};
-  return stat(partial_path(path).c_str(), &found) == 0 ? found.st_blocks * 512 : 0;
+// Files of rows that are not complete, by the path that they are to have: another process writes them, or was
+// killed while it did.
+using Partials = std::multimap<std::string, std::string>;
+
+Partials partials_in(const std::set<std::string>& folders) {
+  Partials partials;
+  std::error_code failure;
+  for (const std::string& folder : folders)
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, failure))
+      if (std::string path = finished_path(entry.path().string()); path.ends_with(kEnding))
+        partials.emplace(std::move(path), entry.path().string());
+  return partials;
 }
 
-void require_room(const std::vector<const Planned*>& missing, const RowCacheOptions& options) {
+// What they have already taken.
+int64_t taken_for(const std::string& path, const Partials& partials) {
+  int64_t taken = 0;
+  for (auto [at, end] = partials.equal_range(path); at != end; ++at) {
+    struct stat found {};
+    if (stat(at->second.c_str(), &found) == 0) taken += found.st_blocks * 512;
+  }
+  return taken;
+}
+
+// Of processes that were killed: whoever calls this holds the lock, which all writers of the path do.
+void remove_partials(const std::string& path, const Partials& partials) {
+  std::error_code failure;
+  for (auto [at, end] = partials.equal_range(path); at != end; ++at) fs::remove(at->second, failure);
+}
+
+void require_room(const std::vector<const Planned*>& missing, const Partials& partials,
+                  const RowCacheOptions& options) {
   std::map<std::string, int64_t> needed;
   for (const Planned* one : missing)
-    needed[folder_of(one->path)] += std::max<int64_t>(0, one->header.file_bytes() - taken_for(one->path));
+    needed[folder_of(one->path)] +=
+        std::max<int64_t>(0, one->header.file_bytes() - taken_for(one->path, partials));
   for (const auto& [folder, bytes] : needed) {
     std::error_code failure;
     fs::create_directories(folder, failure);
@@ -117,8 +145,8 @@ void remove_outdated(const std::vector<const Planned*>& missing) {
       if (found == stems.end()) continue;
       const std::string path = (entry.path().parent_path() / name.substr(0, end + kEnding.size())).string();
       if (path == found->second->path) continue;
-      if (entry.path() == partial_path(path)) {
-        if (const FileLock lock(lock_path(path), FileLock::Wait::kNo); lock.held())
+      if (finished_path(entry.path().string()) == path) {
+        if (const FileLock lock(lock_path(path), FileLock::Wait::kNo); lock.excludes())
           fs::remove(entry, failure);
         continue;
       }
@@ -191,7 +219,7 @@ int threads_for(const FileSource& source, const RowCacheOptions& options) {
 
 // First those that nobody else writes; then those that others wrote meanwhile, or failed to.
 void write_missing(const FileSource& source, const std::vector<const Planned*>& missing,
-                   const RowCacheOptions& options) {
+                   const Partials& partials, const RowCacheOptions& options) {
   int64_t all = 0;
   for (const Planned* one : missing) all += one->header.file_bytes();
   log_info("data.cache: writing the rows of {} shards, {}, to {}", missing.size(), bytes_text(all),
@@ -216,6 +244,7 @@ void write_missing(const FileSource& source, const std::vector<const Planned*>& 
         progress(one->header.file_bytes());
         continue;
       }
+      if (lock->excludes()) remove_partials(one->path, partials);
       writing.add(*one, std::move(lock));
       // Who waits for others must hold nothing that they wait for.
       if (writing.full() || wait == FileLock::Wait::kYes) writing.write();
@@ -239,9 +268,12 @@ std::vector<CachedShard> open_row_cache(const FileSource& source, const RowCache
     if (!shards.back().rows) missing.push_back(&one);
   }
   if (missing.empty()) return shards;
-  require_room(missing, options);
+  std::set<std::string> folders;
+  for (const Planned* one : missing) folders.insert(folder_of(one->path));
+  const Partials partials = partials_in(folders);
+  require_room(missing, partials, options);
   remove_outdated(missing);
-  write_missing(source, missing, options);
+  write_missing(source, missing, partials, options);
   for (size_t i = 0; i < planned.size(); ++i) {
     if (shards[i].rows) continue;
     shards[i].rows = open_kept(planned[i]);
@@ -279,7 +311,7 @@ std::string key_of(const FileSource& source, const std::string& encoding, size_t
   const ShardSet& shards = source.shards();
   const ShardIndex& index = shards.index(shard);
   const int64_t first = shards.manifest().first_of(shard);
-  std::string text = fmt::format("rows 1\n{}\n{} {}\n", encoding, index.content, index.records);
+  std::string text = fmt::format("rows 2\n{}\n{} {}\n", encoding, index.content, index.records);
   for (const BadRecord& bad : index.bad) text += fmt::format("bad {} {}\n", bad.offset, bad.records);
   if (const RecordSet* selected = shards.selected())
     text += fmt::format("select {}\n", hash_of(*selected, first, index.records));

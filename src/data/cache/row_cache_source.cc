@@ -171,10 +171,14 @@ void RowCacheSource::check_files(Clock::time_point now) const {
   for (const CachedShard& shard : shards_) shard.rows->file().check_unchanged(kRowsBegin);
 }
 
+void require_rows_keep(const FileSource& source) {
+  if (source.varies())
+    throw UserError("data.cache: rows that a transform makes at random are others in every epoch; remove it");
+}
+
 std::shared_ptr<const RowCacheSource> keep_rows(const std::shared_ptr<const FileSource>& source,
                                                 const RowCacheOptions& options) {
-  if (source->varies())
-    throw UserError("data.cache: rows that a transform makes at random are others in every epoch; remove it");
+  require_rows_keep(*source);
   return std::make_shared<RowCacheSource>(source, open_row_cache(*source, options));
 }
 

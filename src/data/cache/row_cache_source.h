@@ -62,8 +62,10 @@ class RowCacheSource : public WrappedSource {
   mutable std::atomic<int64_t> checked_ = 0;        // when files were last looked at
 };
 
+// Throws UserError for rows that are others in every epoch.
+void require_rows_keep(const FileSource& source);
 // The source over its kept rows, which are written first where they are not there. Throws UserError for rows
-// that are others in every epoch, and where open_row_cache does.
+// that do not keep, and where open_row_cache does.
 std::shared_ptr<const RowCacheSource> keep_rows(const std::shared_ptr<const FileSource>& source,
                                                 const RowCacheOptions& options);
 

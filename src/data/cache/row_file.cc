@@ -1,12 +1,10 @@
 #include "data/cache/row_file.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
 #include "base/error.h"
@@ -118,42 +116,29 @@ bool RowFile::check_chunk(int64_t chunk, std::atomic<uint64_t>& word, uint64_t b
   return true;
 }
 
-std::string partial_path(const std::string& path) { return path + ".partial"; }
-
-RowFileWriter::RowFileWriter(std::string path, RowFileHeader header)
-    : path_(std::move(path)),
-      header_(std::move(header)),
-      hashes_(static_cast<size_t>(header_.chunks())),
-      file_(open(partial_path(path_).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
-  if (file_ < 0) fail(errno);
-  // Where the file system cannot tell, it will when bytes are written.
-  if (fallocate(file_, 0, 0, header_.file_bytes()) != 0 && errno != EOPNOTSUPP && errno != ENOSYS) {
-    const int error = errno;
-    close(file_);
-    unlink(partial_path(path_).c_str());
+RowFileWriter::RowFileWriter(const std::string& path, RowFileHeader header)
+    : header_(std::move(header)), hashes_(static_cast<size_t>(header_.chunks())) {
+  try {
+    file_.emplace(path);
+    // Where the file system cannot tell, it will when bytes are written.
+    if (fallocate(file_->descriptor(), 0, 0, header_.file_bytes()) != 0 && errno != EOPNOTSUPP &&
+        errno != ENOSYS)
+      throw UserError("cannot write {}: {}", path, std::strerror(errno));
+  } catch (const UserError& error) {
     fail(error);
   }
 }
 
-RowFileWriter::~RowFileWriter() {
-  if (file_ < 0) return;
-  close(file_);
-  unlink(partial_path(path_).c_str());
+void RowFileWriter::fail(const UserError& error) const {
+  throw UserError("{}; the file needs {}: name another folder as data.cache_folder, or remove data.cache",
+                  error.what(), bytes_text(header_.file_bytes()));
 }
 
-void RowFileWriter::fail(int error) const {
-  throw UserError(
-      "cannot write {}, which needs {}: {}; name another folder as data.cache_folder, or remove data.cache",
-      partial_path(path_), bytes_text(header_.file_bytes()), std::strerror(error));
-}
-
-void RowFileWriter::write_at(int64_t offset, std::span<const std::byte> bytes) const {
-  while (!bytes.empty()) {
-    const ssize_t done = pwrite(file_, bytes.data(), bytes.size(), offset);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) fail(done < 0 ? errno : ENOSPC);
-    bytes = bytes.subspan(static_cast<size_t>(done));
-    offset += done;
+void RowFileWriter::write_at(int64_t offset, std::span<const std::byte> bytes) {
+  try {
+    file_->write_at(offset, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  } catch (const UserError& error) {
+    fail(error);
   }
 }
 
@@ -174,9 +159,11 @@ void RowFileWriter::finish() {
   write_at(header_.rows_end(), std::as_bytes(std::span(hashes_)));
   const std::string header = to_bytes(header_);
   write_at(0, std::as_bytes(std::span(header)));
-  if (std::rename(partial_path(path_).c_str(), path_.c_str()) != 0) fail(errno);
-  close(file_);
-  file_ = -1;
+  try {
+    file_->finish();
+  } catch (const UserError& error) {
+    fail(error);
+  }
 }
 
 }  // namespace lockstep

@@ -11,11 +11,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+#include "base/new_file.h"
 #include "data/bytes/byte_source.h"
 
 namespace lockstep {
@@ -72,33 +75,27 @@ class RowFile {
   mutable std::vector<std::atomic<uint64_t>> checked_;  // a bit for every chunk
 };
 
-// RowFileWriter: writes a RowFile under another name, from any number of threads, and gives it its own when
-// it is complete: whoever opens that name finds all rows.
+// RowFileWriter: writes a RowFile under another name (base/new_file.h), from any number of threads, and gives
+// it its own when it is complete: whoever opens that name finds all rows.
 class RowFileWriter {
  public:
   // Takes the room it needs at once. Throws UserError that names the file and the bytes.
-  RowFileWriter(std::string path, RowFileHeader header);
-  // Removes what is not complete.
-  ~RowFileWriter();
-  RowFileWriter(const RowFileWriter&) = delete;
-  RowFileWriter& operator=(const RowFileWriter&) = delete;
+  // What is not complete when the writer goes is removed.
+  RowFileWriter(const std::string& path, RowFileHeader header);
 
   const RowFileHeader& header() const { return header_; }
+  const NewFile& file() const { return *file_; }
   // Rows from `first` on, which begin with a chunk and end with one or with the file.
   void write(int64_t first, std::span<const std::byte> rows);
   void finish();
 
  private:
-  void write_at(int64_t offset, std::span<const std::byte> bytes) const;
-  [[noreturn]] void fail(int error) const;
+  void write_at(int64_t offset, std::span<const std::byte> bytes);
+  [[noreturn]] void fail(const UserError& error) const;
 
-  std::string path_;
   RowFileHeader header_;
   std::vector<uint64_t> hashes_;
-  int file_ = -1;
+  std::optional<NewFile> file_;
 };
-
-// What a file is called while it is written.
-std::string partial_path(const std::string& path);
 
 }  // namespace lockstep

@@ -29,8 +29,10 @@ class RowFiles : public testing::Test {
       writer.write(at,
                    std::span(rows_).subspan(static_cast<size_t>(at * kRowBytes),
                                             static_cast<size_t>(std::min(step, kRecords - at) * kRowBytes)));
+    const std::string temporary = writer.file().temporary();
+    EXPECT_TRUE(std::filesystem::exists(temporary));
     writer.finish();
-    EXPECT_FALSE(std::filesystem::exists(partial_path(path_)));
+    EXPECT_FALSE(std::filesystem::exists(temporary));
   }
   void damage(int64_t offset) const {
     std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
@@ -113,7 +115,7 @@ TEST_F(RowFiles, WhatIsNotCompleteIsRemoved) {
   {
     RowFileWriter writer(path_, header_);
     writer.write(0, std::span(rows_).first(static_cast<size_t>(64 * kRowBytes)));
-    EXPECT_TRUE(std::filesystem::exists(partial_path(path_)));
+    EXPECT_TRUE(std::filesystem::exists(writer.file().temporary()));
     EXPECT_FALSE(std::filesystem::exists(path_));
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));

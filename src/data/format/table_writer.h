@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/new_file.h"
 #include "data/bytes/codec.h"
 #include "data/format/column_block.h"
 
@@ -38,25 +39,24 @@ inline ValueRange values_of(const BlockColumn& column, size_t record) {
   return {record * width, (record + 1) * width};
 }
 
-// A file that is written from front to back under a temporary name, and appears under its own when it is
-// finished.
+// A file that is written from front to back and appears under its name when it is finished
+// (base/new_file.h).
 class PartialFile {
  public:
-  // Throws UserError if it cannot be made.
-  explicit PartialFile(std::string path);
-  ~PartialFile();  // without finish() nothing is left
-  PartialFile(const PartialFile&) = delete;
-  PartialFile& operator=(const PartialFile&) = delete;
+  // Throws UserError if it cannot be made. Without finish() nothing is left.
+  explicit PartialFile(std::string path) : file_(std::move(path)) {}
 
-  void write(std::string_view bytes);
+  void write(std::string_view bytes) {
+    size_ += static_cast<int64_t>(bytes.size());
+    file_.write(bytes);
+  }
   // Once more what lies here: a header that is known only at the end.
-  void write_at(int64_t offset, std::string_view bytes);
+  void write_at(int64_t offset, std::string_view bytes) { file_.write_at(offset, bytes); }
   int64_t size() const { return size_; }
-  void finish();
+  void finish() { file_.finish(NewFile::Sync::kYes); }
 
  private:
-  std::string path_;
-  int file_;
+  NewFile file_;
   int64_t size_ = 0;
 };
 

@@ -1,14 +1,13 @@
 #include "data/synthetic/fraud_shards.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
+#include <optional>
 #include <regex>
 
 #include "base/error.h"
+#include "base/new_file.h"
 #include "data/synthetic/fraud.h"
 #include "data/synthetic/fraud_writer.h"
 
@@ -71,7 +70,7 @@ void clear_folder(const std::string& folder, const std::string& format, bool ove
   std::error_code failure;
   fs::create_directories(folder, failure);
   if (failure) throw UserError("cannot make the folder {}: {}", folder, failure.message());
-  const std::regex shard_name("(train|eval)-\\d{5}-of-\\d{5}\\." + format + "(\\.partial)?");
+  const std::regex shard_name("(train|eval)-\\d{5}-of-\\d{5}\\." + format + "(\\.[0-9a-f]{16}\\.partial)?");
   std::vector<fs::path> earlier;
   for (const auto& entry : fs::directory_iterator(folder))
     if (std::regex_match(entry.path().filename().string(), shard_name)) earlier.push_back(entry.path());
@@ -96,25 +95,18 @@ FraudReport write_fraud(const FraudOptions& options, const std::string& folder, 
   check_fraud_options(options);
   clear_folder(folder, options.format, overwrite);
   FraudReport report{options.rows - options.eval_rows, options.eval_rows, 0, 0, {}};
-  std::ofstream out;
-  std::string path;
-  const auto refuse = [&] { throw UserError("cannot write {}.partial: {}", path, std::strerror(errno)); };
+  std::optional<NewFile> out;
   report.frauds = generate(
       options, kBufferBytes,
-      [&](const ShardPlan& shard, std::string&) {
-        path = (fs::path(folder) / shard.name).string();
-        out.open(path + ".partial", std::ios::binary | std::ios::trunc);
-      },
+      [&](const ShardPlan& shard, std::string&) { out.emplace((fs::path(folder) / shard.name).string()); },
       [&](std::string& text) {
-        if (!out.write(text.data(), static_cast<std::streamsize>(text.size()))) refuse();
+        out->write(text);
         report.bytes += static_cast<int64_t>(text.size());
         text.clear();
       },
       [&](const ShardPlan&) {
-        out.close();
-        if (!out) refuse();
-        fs::rename(path + ".partial", path);
-        report.files.push_back(path);
+        out->finish();
+        report.files.push_back(out->path());
       });
   return report;
 }
