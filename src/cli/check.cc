@@ -1,5 +1,5 @@
 // lockstep check JOB: reads and resolves a job file and prints the job that would run and the memory it
-// would take. Touches nothing.
+// would take. Touches nothing: indexes that are there are used, others are built and forgotten.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -62,8 +62,8 @@ void run(const CheckOptions& options) {
   const HostShare host = expected_share(spec);
   const auto backend = make_job_backend(spec, host);
   // The data is read as training would: how many records and columns it has decides steps and sizes. What
-  // training would refuse is refused here.
-  const JobParts parts = build_parts(std::move(spec), *backend, host);
+  // training would refuse is refused here. Nothing is written beside the data.
+  const JobParts parts = build_parts(std::move(spec), *backend, host, true, Keeping::kNo);
   require_evaluation(parts);
   const std::optional<int64_t> resumes = require_resumable(parts);
   for (const std::string& note : parts.spec.notes) std::cout << "# " << note << "\n";

@@ -56,7 +56,9 @@ std::vector<Field> strategy_fields() {
           .at_least(1)
           .at_most(1 << 20)
           .defaults_to("auto"),
-      LOCKSTEP_FIELD(strategy.threads, "threads of a worker")
+      LOCKSTEP_FIELD(strategy.threads,
+                     "threads of a worker; auto: its part of the cores that it may run on and has a quota of "
+                     "time for")
           .takes_auto()
           .at_least(1)
           .at_most(4096)

@@ -178,6 +178,13 @@ std::vector<Field> data_fields() {
           .at_least(1 << 22)
           .defaults_to("512MiB"),
       LOCKSTEP_FIELD(
+          data.index_folder,
+          "where that is kept which is found out of the files once (indexes, fits, selections); for "
+          "data that is read-only or shared; changes no bit")
+          .example("/scratch/index")
+          .or_else(".lockstep-index beside the data")
+          .when(kTrainFormat, for_files()),
+      LOCKSTEP_FIELD(
           data.cache,
           "rows: records are decoded and encoded once and kept on disk, for later epochs, runs and "
           "all workers of a host (docs/input.md); changes no bit")
@@ -185,7 +192,7 @@ std::vector<Field> data_fields() {
       LOCKSTEP_FIELD(data.cache_folder, "where data.cache keeps rows")
           .names_files()
           .example("/scratch/rows")
-          .or_else(".lockstep-index beside the data")
+          .or_else("data.index_folder")
           .when(kTrainFormat, for_tables("")),
   };
 }

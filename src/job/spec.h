@@ -117,8 +117,9 @@ struct DataSpec {
   int64_t seed = 0;
   std::optional<int64_t> readers;  // unset: as many as it takes
   int64_t memory = 0;              // bytes that reading may use
+  std::string index_folder;        // empty: beside the data
   DataCache cache = DataCache::kNone;
-  std::string cache_folder;  // empty: beside the data
+  std::string cache_folder;  // empty: index_folder
 };
 
 struct OptimizerSpec {

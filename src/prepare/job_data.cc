@@ -231,8 +231,9 @@ bool evaluates_apart(const JobSpec& spec) {
 }
 
 Data open_job_data(const JobSpec& spec, const HostShare& host, bool evaluates, const IndexProgress& progress,
-                   const IndexProgress& cache_progress) {
+                   const IndexProgress& cache_progress, Keeping keeping) {
   DataOptions options;
+  options.index_folder = {spec.data.index_folder, keeping == Keeping::kYes};
   options.progress = progress;
   options.cache_progress = cache_progress;
   options.cache = spec.data.cache == DataCache::kRows;
@@ -284,7 +285,8 @@ Data open_job_data(const JobSpec& spec, const HostShare& host, bool evaluates, c
   options.budget = memory.train;
   options.eval_budget = memory.eval;
   Data data = open_data(options);
-  check_memory(spec, data);
+  // Rows that are kept take none.
+  if (!options.cache) check_memory(spec, data);
   return data;
 }
 

@@ -14,7 +14,8 @@ bool evaluates_apart(const JobSpec& spec);
 // Reads or generates the records. What lies apart to evaluate on is passed over by who does not evaluate.
 // Throws UserError that names file and line.
 Data open_job_data(const JobSpec& spec, const HostShare& host, bool evaluates = true,
-                   const IndexProgress& progress = {}, const IndexProgress& cache_progress = {});
+                   const IndexProgress& progress = {}, const IndexProgress& cache_progress = {},
+                   Keeping keeping = Keeping::kYes);
 // The order in which a job reads its training records.
 ReadOrder job_read_order(const JobSpec& spec, const Data& data);
 StepOrder job_order(const JobParts& parts);

@@ -8,10 +8,10 @@
 
 namespace lockstep {
 
-JobParts build_parts(JobSpec spec, const Backend& backend, const HostShare& host, bool leads) {
+JobParts build_parts(JobSpec spec, Backend& backend, const HostShare& host, bool leads, Keeping keeping) {
   resolve(spec);  // refuses what does not hold together before anything is read
   require_files(spec);
-  Data data = open_job_data(spec, host, leads);
+  Data data = open_job_data(spec, host, leads, {}, {}, keeping);
   const InputSizes inputs = input_sizes(*data.train);
   Model model = build_job_model(spec, inputs);
   const ResolvedJob resolved =

@@ -12,6 +12,10 @@
 
 namespace lockstep {
 
+// Whether what is found out of data files is kept for later starts. kNo: what is kept already is used, and
+// nothing is written.
+enum class Keeping : uint8_t { kYes, kNo };
+
 struct JobParts {
   JobSpec spec;
   HostShare host;
@@ -28,6 +32,7 @@ struct JobParts {
 
 // For a worker with this part of its host. Throws UserError. A worker that does not lead gets no records to
 // evaluate on, and draws no weights: the leader's are given to it.
-JobParts build_parts(JobSpec spec, const Backend& backend, const HostShare& host, bool leads = true);
+JobParts build_parts(JobSpec spec, Backend& backend, const HostShare& host, bool leads = true,
+                     Keeping keeping = Keeping::kYes);
 
 }  // namespace lockstep

@@ -55,10 +55,10 @@ std::optional<AccessPoints> load(const std::string& path, const std::string& val
   return read_access_points(open_file(path), valid, file_bytes);
 }
 
-std::string points_path(const std::string& file, const std::string& folder) {
-  const fs::path path(file);
-  const fs::path in = folder.empty() ? path.parent_path() / ".lockstep-index" : fs::path(folder);
-  const std::string apart = folder.empty() ? "" : fmt::format(".{:.8}", sha256(fs::absolute(path).string()));
+std::string points_path(const std::string& file, const IndexFolder& folder) {
+  const fs::path path(file), in(folder.of(file));
+  const std::string apart =
+      folder.path.empty() ? "" : fmt::format(".{:.8}", sha256(fs::absolute(path).string()));
   return (in / fmt::format("{}{}.points", path.filename().string(), apart)).string();
 }
 
@@ -107,18 +107,17 @@ size_t AccessPoints::before(int64_t offset) const {
   return static_cast<size_t>(after - points.begin()) - 1;
 }
 
-AccessPoints access_points(const ByteSource& file, Compression compression, const std::string& folder) {
+AccessPoints access_points(const ByteSource& file, Compression compression, const IndexFolder& folder) {
   const bool kept = !file.stamp().ends_with(" text");  // in memory: there is no place beside it
   const std::string path = points_path(file.name(), folder);
-  const std::string valid = fmt::format("{}{} {}\n", kMagic, name_of(compression), file.stamp());
+  const std::string valid =
+      fmt::format("{}{} {}\n{}\n", kMagic, name_of(compression), file.stamp(), file.sample());
   if (kept)
     if (auto found = load(path, valid, file.size())) return std::move(*found);
   std::string windows;
   AccessPoints found =
       compression == Compression::kGzip ? find_gzip_points(file, windows) : find_zstd_points(file);
-  if (kept) try {
-      std::error_code failure;
-      fs::create_directories(fs::path(path).parent_path(), failure);
+  if (kept && folder.prepare(file.name())) try {
       write_file(path, to_file(found, valid, windows));
       if (auto kept = load(path, valid, file.size())) return std::move(*kept);
     } catch (const UserError& error) {

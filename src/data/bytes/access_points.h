@@ -40,7 +40,7 @@ class AccessPoints {
 
 // From a sidecar, or found and then kept there. Throws UserError with the offset in the file for what is
 // damaged or cut.
-AccessPoints access_points(const ByteSource& file, Compression compression, const std::string& folder);
+AccessPoints access_points(const ByteSource& file, Compression compression, const IndexFolder& folder);
 
 // What a sidecar holds, which begins with `valid`; nothing where it is not one for a file of that size.
 std::optional<AccessPoints> read_access_points(std::unique_ptr<ByteSource> sidecar, std::string_view valid,

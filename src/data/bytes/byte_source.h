@@ -12,6 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "data/bytes/index_folder.h"
+
+struct stat;
+
 namespace lockstep {
 
 class ByteSource {
@@ -37,8 +41,12 @@ class ByteSource {
   virtual void check_unchanged(int64_t offset) const;
   // Where a byte lies, for messages: "tx.csv at byte 12".
   virtual std::string place(int64_t offset) const;
-  // Changes when the file does, as far as can be seen without reading it: size and time of change.
+  // Changes when the file does, as far as can be seen without reading it: see stamp_of.
   virtual std::string stamp() const = 0;
+  // A hash of a few pieces of the file as it lies on the disk, of all of it where it is short: what is kept
+  // of a file is believed only where these are what they were, since times can be set back. Empty where there
+  // is no file, and for folders.
+  virtual std::string sample() const { return {}; }
 
  protected:
   explicit ByteSource(std::string name) : name_(std::move(name)) {}
@@ -46,6 +54,10 @@ class ByteSource {
  private:
   std::string name_;
 };
+
+// Size, time of change, inode, and, behind the last space, the time that the system alone sets: when content,
+// name or rights last changed.
+std::string stamp_of(const struct stat& status);
 
 // Throws UserError when the file cannot be opened.
 std::unique_ptr<ByteSource> open_file(const std::string& path);
@@ -63,13 +75,12 @@ std::unique_ptr<ByteSource> join_bytes(std::string name, std::vector<std::unique
 // A read goes on where an earlier one ended if that is near, and begins at an access point otherwise: reading
 // in order decompresses everything once, reading a block anywhere costs what lies between the point and it.
 
-// Opens a file; one that begins as gzip or zstd does, by its content. Access points are kept in `folder`, or
-// in .lockstep-index beside the file if it is empty. Throws UserError for what cannot be opened or is
-// damaged.
-std::unique_ptr<ByteSource> open_shard(const std::string& path, const std::string& folder = {});
+// Opens a file; one that begins as gzip or zstd does, by its content. Access points are kept in `folder`.
+// Throws UserError for what cannot be opened or is damaged.
+std::unique_ptr<ByteSource> open_shard(const std::string& path, const IndexFolder& folder = {});
 
 // The same for a file that is open already, or a text in memory.
-std::unique_ptr<ByteSource> decompressed(std::unique_ptr<ByteSource> file, const std::string& folder = {});
+std::unique_ptr<ByteSource> decompressed(std::unique_ptr<ByteSource> file, const IndexFolder& folder = {});
 
 // "tx.csv.gz" without ".gz", "tx.csv" as it is.
 std::string_view without_compression(std::string_view path);

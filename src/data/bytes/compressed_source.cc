@@ -27,7 +27,7 @@ Compression compression_of(const ByteSource& file) {
 
 class CompressedBytes : public ByteSource {
  public:
-  CompressedBytes(std::unique_ptr<ByteSource> file, Compression compression, const std::string& folder)
+  CompressedBytes(std::unique_ptr<ByteSource> file, Compression compression, const IndexFolder& folder)
       : ByteSource(file->name()),
         file_(std::move(file)),
         compression_(compression),
@@ -37,6 +37,7 @@ class CompressedBytes : public ByteSource {
   std::string stamp() const override {
     return fmt::format("{} {} of {}", points_.size, name_of(compression_), file_->stamp());
   }
+  std::string sample() const override { return file_->sample(); }
 
   void read(int64_t offset, std::span<char> out) const override {
     LOCKSTEP_CHECK(offset >= 0 && offset + static_cast<int64_t>(out.size()) <= size(), "bytes from {} of {}",
@@ -98,13 +99,13 @@ std::span<const char> CompressedInput::next() {
   return buffer_;
 }
 
-std::unique_ptr<ByteSource> decompressed(std::unique_ptr<ByteSource> file, const std::string& folder) {
+std::unique_ptr<ByteSource> decompressed(std::unique_ptr<ByteSource> file, const IndexFolder& folder) {
   const Compression compression = compression_of(*file);
   if (compression == Compression::kNone) return file;
   return std::make_unique<CompressedBytes>(std::move(file), compression, folder);
 }
 
-std::unique_ptr<ByteSource> open_shard(const std::string& path, const std::string& folder) {
+std::unique_ptr<ByteSource> open_shard(const std::string& path, const IndexFolder& folder) {
   return decompressed(open_file(path), folder);
 }
 

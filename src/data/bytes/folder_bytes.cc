@@ -28,9 +28,11 @@ struct Stated {
 Stated state_of(const std::string& path) {
   struct stat found {};
   if (stat(path.c_str(), &found) != 0) throw UserError("{}: {}", path, std::strerror(errno));
-  return {found.st_size,
-          fmt::format("{} {}.{:09}", found.st_size, found.st_mtim.tv_sec, found.st_mtim.tv_nsec)};
+  return {found.st_size, stamp_of(found)};
 }
+
+// What must not change while a run reads: rights and further names of a file may.
+std::string_view of_content(std::string_view stamp) { return stamp.substr(0, stamp.rfind(' ')); }
 
 // The name of a file below the folder. Paths of files under it begin with the folder's as it is given.
 std::string name_below(const std::string& folder, const std::string& file) {
@@ -107,7 +109,7 @@ class FolderBytes : public ByteSource {
   void read_file_part(size_t i, int64_t offset, std::span<char> out) const {
     const std::string path = (std::filesystem::path(name()) / files_[i].name).string();
     const auto file = open_file(path);
-    if (file->stamp() != stamps_[i])
+    if (of_content(file->stamp()) != of_content(stamps_[i]))
       throw UserError(
           "{} at byte {}: the file has changed since the folder was opened; keep data still while a run "
           "reads "

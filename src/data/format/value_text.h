@@ -51,4 +51,19 @@ void append_number(T value, std::string& out) {
   if (std::isfinite(value) && out.find_first_of(".e", before) == std::string::npos) out += ".0";
 }
 
+// A number that is used as text: a category, or the key of an entity. The one that files of text have for it,
+// so that a column means the same in every format: 3.0 of a table with types is what CSV and JSONL write as
+// 3.0, and no whole number. A float has its own shortest digits (0.1), not those of a double.
+template <std::integral T>
+std::string category_text(T value) {
+  return fmt::format("{}", value);
+}
+template <std::floating_point T>
+std::string category_text(T value) {
+  std::string text = fmt::format("{}", value);
+  if (std::isfinite(value) && text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+inline std::string category_text(std::string_view value) { return std::string(value); }
+
 }  // namespace lockstep

@@ -31,7 +31,7 @@ std::shared_ptr<const Source> open_corpus(const CorpusOptions& options,
 
 namespace {
 
-std::unique_ptr<ByteSource> open_joined(const std::vector<std::string>& paths, const std::string& folder) {
+std::unique_ptr<ByteSource> open_joined(const std::vector<std::string>& paths, const IndexFolder& folder) {
   std::vector<std::unique_ptr<ByteSource>> parts;
   for (const std::string& path : paths) parts.push_back(open_shard(path, folder));
   if (parts.size() == 1) return std::move(parts[0]);

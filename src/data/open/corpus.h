@@ -15,8 +15,8 @@ struct CorpusOptions {
   bool separate = false;  // give the columns documents and positions
   BadRecords bad = BadRecords::kStop;
   double most_bad = 0;
-  std::string index_folder = {};  // empty: beside the data
-  int threads = 1;                // to index with
+  IndexFolder index_folder = {};
+  int threads = 1;  // to index with
   int64_t budget = int64_t{512} << 20;
   IndexProgress progress = {};
 };
@@ -31,7 +31,7 @@ std::shared_ptr<const Source> open_corpus(const CorpusOptions& options,
 // out.
 struct TextOptions {
   int64_t seq = 0;
-  std::string index_folder = {};  // empty: beside the data
+  IndexFolder index_folder = {};
   int64_t budget = int64_t{512} << 20;
   IndexProgress progress = {};
 };

@@ -21,8 +21,8 @@ struct ImageDataOptions {
   uint64_t seed = 0;
   BadRecords bad = BadRecords::kStop;
   double most_bad = 0;
-  std::string index_folder = {};  // empty: beside the data
-  int threads = 1;                // to index with
+  IndexFolder index_folder = {};
+  int threads = 1;  // to index with
   int64_t budget = int64_t{512} << 20;
   IndexProgress progress = {};
 };

@@ -20,14 +20,20 @@ bool has_eval(const DataOptions& options) { return !options.eval.files.empty() |
 std::shared_ptr<const Source> kept_rows(const DataOptions& options,
                                         const std::shared_ptr<const FileSource>& source) {
   if (!options.cache || !source) return source;
-  return keep_rows(
-      source,
-      {.folder = options.cache_folder, .threads = options.threads, .progress = options.cache_progress});
+  if (!options.index_folder.writes) {
+    require_rows_keep(*source);
+    return source;
+  }
+  return keep_rows(source,
+                   {.folder = options.cache_folder.empty() ? options.index_folder.path : options.cache_folder,
+                    .threads = options.threads,
+                    .progress = options.cache_progress});
 }
 
 Data open_table_files(const DataOptions& options) {
   TableOptions table;
   table.format = options.table;
+  table.index_folder = options.index_folder;
   table.encoding = options.encoding;
   table.encoding.hold_out = has_eval(options) || !options.split_column.empty() ? 0 : options.hold_out;
   table.threads = options.threads;
@@ -67,6 +73,7 @@ Data open_table_files(const DataOptions& options) {
 Data open_tokens(const DataOptions& options) {
   CorpusOptions corpus;
   corpus.seq = options.seq;
+  corpus.index_folder = options.index_folder;
   corpus.vocab = options.vocab;
   corpus.best_fit = options.best_fit;
   corpus.separate = options.separate;
@@ -87,6 +94,7 @@ Data open_images(const DataOptions& options) {
   ImageDataOptions images;
   images.tar = options.format == Format::kTar;
   images.size = options.image;
+  images.index_folder = options.index_folder;
   images.classes = options.classes;
   images.threads = options.threads;
   images.progress = options.progress;
@@ -187,7 +195,10 @@ Data open_whole(const DataOptions& options) {
       if (options.vocab < kBytes)
         throw UserError("the tokens of text are its bytes, and model.vocab is {}; set it to {} or more",
                         options.vocab, kBytes);
-      TextOptions text{.seq = seq, .budget = options.budget, .progress = options.progress};
+      TextOptions text{.seq = seq,
+                       .index_folder = options.index_folder,
+                       .budget = options.budget,
+                       .progress = options.progress};
       Data data{open_text_files(text, options.train.files), nullptr, {}};
       text.budget = options.eval_budget;
       if (!options.eval.files.empty()) data.eval = open_text_files(text, options.eval.files);

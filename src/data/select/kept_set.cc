@@ -75,11 +75,12 @@ std::shared_ptr<const RecordSet> kept_set(const ShardSet& all, const RecordTest&
   };
   if (options.folder.empty()) return find();
   const std::string key =
-      sha256(fmt::format("set 3\n{} {}\n{}\n{}\n{}\n", all.format().name(), all.format().version(),
+      sha256(fmt::format("set 4\n{} {}\n{}\n{}\n{}\n", all.format().name(), all.format().version(),
                          options.index, all.manifest().fingerprint(), test.text));
   const std::filesystem::path path =
       std::filesystem::path(options.folder) / fmt::format("records-{}.bits", key.substr(0, 16));
   if (auto set = read_set(path, records)) return std::make_shared<RecordSet>(std::move(*set));
+  if (!options.writes) return find();
   const FileLock lock(path.string() + ".lock");
   if (auto set = read_set(path, records)) return std::make_shared<RecordSet>(std::move(*set));
   const std::shared_ptr<RecordSet> set = find();

@@ -23,6 +23,7 @@ RecordTest filter_test(const Filter& filter, bool lenient);
 
 struct KeptSetOptions {
   std::string folder = {};  // where bits are kept; empty: nowhere
+  bool writes = true;       // false: those that are kept are used, and none are added
   std::string index = {};   // what the index depends on: which records are bad and have no number
   int threads = 1;
   IndexProgress progress = {};

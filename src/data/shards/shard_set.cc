@@ -17,7 +17,7 @@ namespace lockstep {
 namespace {
 
 std::vector<std::unique_ptr<ByteSource>> open_all(const std::vector<std::string>& files,
-                                                  const std::string& folder) {
+                                                  const IndexFolder& folder) {
   std::vector<std::unique_ptr<ByteSource>> shards;
   for (const std::string& path : files) shards.push_back(open_shard(path, folder));
   return shards;

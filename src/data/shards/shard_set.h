@@ -57,8 +57,8 @@ class DataManifest {
 using IndexProgress = std::function<void(int64_t done, int64_t all)>;
 
 struct ShardSetOptions {
-  std::string index_folder = {};  // empty: beside the data
-  int threads = 1;                // to build indexes with
+  IndexFolder index_folder = {};
+  int threads = 1;      // to build indexes with
   double most_bad = 0;  // share of the records that may be left out, where the format skips bad ones
   IndexProgress progress = {};
   // Whose index is used, where another format's columns decide what a bad record is; null: that of the set.

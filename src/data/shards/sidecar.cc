@@ -46,8 +46,8 @@ class HashingBytes : public ByteSource {
 
 // What stands before the index in a sidecar.
 std::string validity(const Format& format, const ByteSource& shard) {
-  return fmt::format("{} {}\n{}{}\n\n", format.name(), format.version(), format.options().index_text(),
-                     shard.stamp());
+  return fmt::format("{} {}\n{}{}\n{}\n\n", format.name(), format.version(), format.options().index_text(),
+                     shard.stamp(), shard.sample());
 }
 
 std::optional<ShardIndex> load(const std::string& path, const std::string& valid) {
@@ -71,38 +71,40 @@ ShardIndex build_index(const Format& format, const ByteSource& shard, const Form
   return index;
 }
 
-std::string kept_stem(const std::string& shard, const std::string& folder) {
+std::string kept_stem(const std::string& shard, const IndexFolder& folder) {
   const fs::path path(shard);
   // Shards of one name from several folders may meet in a folder that is named.
-  const std::string apart = folder.empty() ? "" : sha256(fs::absolute(path).string()).substr(0, 8) + ".";
+  const std::string apart = folder.path.empty() ? "" : sha256(fs::absolute(path).string()).substr(0, 8) + ".";
   return fmt::format("{}.{}", path.filename().string(), apart);
 }
 
-std::string kept_path(const std::string& shard, const std::string& folder, std::string_view key,
+std::string kept_path(const std::string& shard, const IndexFolder& folder, std::string_view key,
                       std::string_view ending) {
-  const fs::path in = folder.empty() ? fs::path(shard).parent_path() / ".lockstep-index" : fs::path(folder);
-  return (in / fmt::format("{}{}{}", kept_stem(shard, folder), key, ending)).string();
+  return (fs::path(folder.of(shard)) / fmt::format("{}{}{}", kept_stem(shard, folder), key, ending)).string();
 }
 
-std::string sidecar_path(const Format& format, const std::string& shard, const std::string& folder) {
+std::string sidecar_path(const Format& format, const std::string& shard, const IndexFolder& folder) {
   const std::string key = sha256(fmt::format("{}\n{}", format.name(), format.options().index_text()));
   return kept_path(shard, folder, std::string_view(key).substr(0, 12), ".idx");
 }
 
-IndexResult index_of_file(const Format& format, const ByteSource& shard, const std::string& folder,
+IndexResult index_of_file(const Format& format, const ByteSource& shard, const IndexFolder& folder,
                           const Format::Progress& progress) {
   const std::string path = sidecar_path(format, shard.name(), folder);
   const std::string valid = validity(format, shard);
   if (auto index = load(path, valid)) return {std::move(*index), false};
-  std::error_code failure;
-  fs::create_directories(fs::path(path).parent_path(), failure);
+  if (!folder.prepare(shard.name())) return {build_index(format, shard, progress), true};
   const FileLock lock(path + ".lock");
   if (auto index = load(path, valid)) return {std::move(*index), false};
   ShardIndex index = build_index(format, shard, progress);
   try {
     write_file(path, valid + to_bytes(index));
   } catch (const UserError& error) {
-    log_warn("{}: the index is not kept and will be built at every start: {}", shard.name(), error.what());
+    log_warn(
+        "{}: the index is not kept and will be built at every start: {}; name a folder that can be written "
+        "as "
+        "data.index_folder",
+        shard.name(), error.what());
   }
   return {std::move(index), true};
 }

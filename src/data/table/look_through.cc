@@ -113,7 +113,7 @@ std::vector<ColumnFacts> look_through(const ShardSet& shards, const Transforms& 
 
 std::vector<ColumnFacts> looked_through(const ShardSet& shards, const Transforms& transforms,
                                         const LookOptions& options, const std::string& fingerprint,
-                                        const std::string& index_folder) {
+                                        const IndexFolder& index_folder) {
   const std::string key = sha256(fmt::format("facts 1\n{}\n{}\n", fingerprint, options.label));
   const std::filesystem::path beside =
       sidecar_path(shards.format(), shards.manifest().shards()[0].name, index_folder);
@@ -123,6 +123,7 @@ std::vector<ColumnFacts> looked_through(const ShardSet& shards, const Transforms
     return text ? parse_facts(*text, shards.fields().size()) : std::nullopt;
   };
   if (auto facts = kept()) return *facts;
+  if (!index_folder.writes) return look_through(shards, transforms, options);
   const FileLock lock(path + ".lock");
   if (auto facts = kept()) return *facts;
   std::vector<ColumnFacts> facts = look_through(shards, transforms, options);

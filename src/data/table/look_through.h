@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "data/bytes/index_folder.h"
 #include "data/shards/shard_set.h"
 #include "data/table/column_tally.h"
 #include "data/transform/transform.h"
@@ -28,6 +29,6 @@ std::vector<ColumnFacts> look_through(const ShardSet& shards, const Transforms& 
 // `fingerprint` stands for all that it depends on beside the options.
 std::vector<ColumnFacts> looked_through(const ShardSet& shards, const Transforms& transforms,
                                         const LookOptions& options, const std::string& fingerprint,
-                                        const std::string& index_folder);
+                                        const IndexFolder& index_folder);
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 #include "data/bytes/byte_source.h"
 #include "data/bytes/files.h"
 #include "data/bytes/kept_file.h"
+#include "data/format/value_text.h"
 #include "data/reading/fit_transforms.h"
 #include "data/shards/formats.h"
 #include "data/shards/sidecar.h"
@@ -100,7 +101,7 @@ std::vector<ColumnSample> samples_of_shard(const TableOptions& options, const Sh
       (beside.parent_path() / fmt::format("looks-{}.txt", sha256(key).substr(0, 16))).string();
   if (auto samples = parse_samples(read_kept(path).value_or(""), columns)) return *samples;
   const std::vector<ColumnSample> samples = sample_columns(shard, kSampledRecords);
-  write_kept(path, to_text(samples));
+  if (options.index_folder.writes) write_kept(path, to_text(samples));
   return samples;
 }
 
@@ -242,6 +243,7 @@ TableSelection records_of(const TableOptions& options, const Transforms& transfo
       sidecar_path(shards->format(), shards->manifest().shards()[0].name, options.index_folder);
   return select_records(shards, selection, open_columns,
                         {kept ? std::filesystem::path(beside).parent_path().string() : "",
+                         options.index_folder.writes,
                          indexed_by->options().index_text() + indexed_by->options().missing_lines(),
                          options.threads, options.progress});
 }
@@ -260,7 +262,7 @@ std::shared_ptr<const FileSource> source_of(const TableOptions& options,
 // Where the constants of transform `number` are kept: under a name that stands for all they depend on.
 std::string fit_path(const TableOptions& options, const ShardSet& shards, const Transforms& transforms,
                      size_t number, int64_t records) {
-  std::string key = fmt::format("fit 3\n{}\n{}\n", shards.fingerprint(), records);
+  std::string key = fmt::format("fit 4\n{}\n{}\n", shards.fingerprint(), records);
   for (size_t i = 0; i <= number; ++i) key += transforms[i]->text() + "\n";
   if (number + 1 == transforms.size()) {
     key += transforms[number]->fitted();  // the roles, with no constants yet
@@ -300,7 +302,7 @@ void fit(const TableOptions& options, const ShardSet& shards,
   }
   const std::vector<bool> known = ready;
   fit_transforms(shards, transforms, ready, {fitted, options.threads});
-  for (size_t i = 0; kept && i < chain.size(); ++i) {
+  for (size_t i = 0; kept && options.index_folder.writes && i < chain.size(); ++i) {
     if (known[i]) continue;
     write_kept(paths[i], chain[i]->fitted());
   }

@@ -37,8 +37,8 @@ struct TableOptions {
   std::optional<TextRole> text = {};             // instead of the roles
   bool in_parts = false;  // files come in the order of the patterns that name them, not of their paths
   uint64_t seed = 0;      // of random transforms
-  std::string index_folder = {};  // empty: beside the data
-  int threads = 1;                // to index and to fit with
+  IndexFolder index_folder = {};
+  int threads = 1;  // to index and to fit with
   int64_t budget = int64_t{512} << 20;
   int64_t eval_budget = int64_t{64} << 20;  // of what is held out here
   IndexProgress progress = {};
