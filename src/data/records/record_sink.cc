@@ -121,9 +121,7 @@ void RecordSink::add_real(int column, double value) {
   switch (at.type) {
     case ValueType::kF32: at.column->as<float>().push_back(static_cast<float>(value)); break;
     case ValueType::kF64: at.column->as<double>().push_back(value); break;
-    case ValueType::kBytes:
-      at.column->as<std::string_view>().push_back(kept(fmt::format("{}", value)));
-      break;
+    case ValueType::kBytes: at.column->as<std::string_view>().push_back(kept(category_text(value))); break;
     default:
       if (!(std::fabs(value) <= kExactWhole) || value != std::floor(value))
         refuse(at, fmt::format("{}", value), "a whole number");
@@ -147,9 +145,8 @@ void RecordSink::add_floats(int column, std::string_view bytes) {
   for (size_t i = 0; i < count; ++i) {
     float value = 0;
     std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
-    // As text, a float has its own shortest digits, not those of a double.
     if (at.type == ValueType::kBytes)
-      add_text(column, fmt::format("{}", value), true);
+      add_text(column, category_text(value), true);
     else
       add_real(column, static_cast<double>(value));
   }

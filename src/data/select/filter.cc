@@ -139,7 +139,7 @@ void for_each_text(const BlockColumn& column, size_t records, const Take& take) 
           } else {
             if constexpr (std::is_floating_point_v<T>)
               if (std::isnan(values[r])) continue;
-            take(r, std::string_view(fmt::format("{}", values[r])));
+            take(r, std::string_view(category_text(values[r])));
           }
         }
       },

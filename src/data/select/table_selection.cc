@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "data/format/value_text.h"
 #include "data/order/selection.h"
 #include "data/source/wrapped_source.h"
 
@@ -21,7 +22,7 @@ void add(const std::vector<BlockField>& columns, std::vector<BlockField>& all) {
 // The key of a record's entity as text: what is missing is an entity too.
 std::string key_of(const BlockColumn& column, size_t record) {
   if (column.is_missing(record)) return {};
-  return std::visit([&](const auto& values) { return fmt::format("{}", values[record]); }, column.values);
+  return std::visit([&](const auto& values) { return category_text(values[record]); }, column.values);
 }
 
 template <typename Keeps>

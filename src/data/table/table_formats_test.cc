@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <filesystem>
+#include <map>
 #include <numeric>
 
 #include "base/error.h"
@@ -131,6 +132,41 @@ TEST_F(TableFormats, GiveTheSameBatchesOfConvertedFiles) {
     EXPECT_EQ(hash_of(*table.source), hash_of(*original.source)) << format;
     EXPECT_EQ(hash_of(*table.held_out), hash_of(*original.held_out)) << format;
   }
+}
+
+// Floats as categories: whole ones, such as a column of codes with missing values becomes in data frames, are
+// what CSV and JSONL write for them.
+TEST_F(TableFormats, GiveTheSameCategoriesOfFloats) {
+  constexpr const char* kRates[] = {"0.0", "0.25", "0.5", "0.75", "1.0", "1.25", "0.1"};
+  std::string text;
+  for (int i = 0; i < 300; ++i)
+    text += fmt::format("{{\"code\":{}.0,\"rate\":{},\"large\":{},\"x\":{},\"y\":{}}}\n", i % 40,
+                        kRates[i % 7], i % 2 == 0 ? "1e+16" : "-3.0", i, i % 2);
+  text.replace(text.find("\"code\":3.0"), 10, "\"code\":null");
+  folder_.write("in/t.jsonl", text);
+  TableOptions options;
+  options.encoding.label = "y";
+  options.encoding.numeric = {"x"};
+  options.encoding.categorical = {"code", "rate", "large"};
+  options.split = TableSplit{"code", 0.3, 1};
+  options.transforms = {{"hash", {{"columns", {"code"}}, {"as", {"hashed"}}, {"buckets", {"50"}}}}};
+  options.encoding.categorical.emplace_back("hashed");
+  options.format = "jsonl";
+  const Table original = open_table(options, {folder_.path("in")});
+  std::map<std::string, std::string> trained{{hash_of(*original.source), "as it was "}};
+  std::map<std::string, std::string> held_out{{hash_of(*original.held_out), "as it was "}};
+  for (const std::string format : {"csv", "jsonl", "tfrecord", "parquet", "block"}) {
+    ConvertOptions convert;
+    convert.files = {folder_.path("in/t.jsonl")};
+    convert.to = options.format = format;
+    convert.folder = folder_.path("as-" + format);
+    convert_files(convert);
+    const Table table = open_table(options, {folder_.path("as-" + format)});
+    trained[hash_of(*table.source)] += format + " ";
+    held_out[hash_of(*table.held_out)] += format + " ";
+  }
+  EXPECT_EQ(trained.size(), 1u) << trained.begin()->second;
+  EXPECT_EQ(held_out.size(), 1u) << held_out.begin()->second;
 }
 
 // In files whose records name their values themselves, such a column would only be missing everywhere.

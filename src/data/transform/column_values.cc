@@ -74,6 +74,9 @@ void put(std::vector<Named>& list, Named item) {
 
 void put_field(std::vector<BlockField>& fields, BlockField field) { put(fields, std::move(field)); }
 
-void put_column(ColumnBlock& block, BlockColumn column) { put(block.columns, std::move(column)); }
+void put_column(ColumnBlock& block, BlockColumn column) {
+  column.computed = true;
+  put(block.columns, std::move(column));
+}
 
 }  // namespace lockstep

@@ -20,8 +20,8 @@ void numbers_of(const BlockColumn& column, std::vector<double>& out);
 // The same without a copy where they lie there like that; `room` takes them otherwise.
 std::span<const double> numbers_in(const BlockColumn& column, std::vector<double>& room);
 
-// Calls take(record, text); the text of what is missing is empty. Numbers have the shortest text that reads
-// back as the same number, so that a column means the same in every format.
+// Calls take(record, text); the text of what is missing is empty. Numbers of files have their category_text,
+// those that a transform made their shortest one: 7 for an hour of time_features, whatever the file.
 template <typename Take>
 void for_each_text(const BlockColumn& column, size_t records, const Take& take) {
   std::visit(
@@ -33,7 +33,8 @@ void for_each_text(const BlockColumn& column, size_t records, const Take& take) 
           } else if constexpr (std::is_same_v<T, std::string_view>) {
             take(r, values[r]);
           } else {
-            const std::string text = fmt::format("{}", values[r]);
+            const std::string text =
+                column.computed ? fmt::format("{}", values[r]) : category_text(values[r]);
             take(r, std::string_view(text));
           }
         }

@@ -45,7 +45,7 @@ TEST(Cast, MakesNumbersOfTextAndTextOfNumbers) {
   EXPECT_EQ(cast("f64", text_column("x", {"1.5", " 2 ", std::nullopt, "NA"})), "1.5 2 - -");
   EXPECT_EQ(cast("i64", text_column("x", {"9223372036854775807", "-3", "1e3"})),
             "9223372036854775807 -3 1000");
-  EXPECT_EQ(cast("text", number_column("x", {7, 0.1, kNoNumber})), "7 0.1 -");
+  EXPECT_EQ(cast("text", number_column("x", {7, 0.1, kNoNumber})), "7.0 0.1 -");
   EXPECT_EQ(cast("i32", number_column("x", {-7, 8})), "-7 8");
   EXPECT_EQ(cast("f32", number_column("x", {0.1})), "0.1");
   EXPECT_EQ(cast("i32", text_column("x", {"7", "2.5", "x", "3000000000"}), "missing"), "7 - - -");
