@@ -8,6 +8,7 @@
 #include "graph/text.h"
 #include "job/fields.h"
 #include "job/value.h"
+#include "prepare/job_options.h"
 
 namespace lockstep {
 namespace {
@@ -38,19 +39,29 @@ void add_schedule(Identity& identity, const Schedule& schedule, LrDecay decay) {
   identity.add("train.lr.falls_to_step", schedule.fall_end());
 }
 
+// Only where the canonical tree does not make the number of workers irrelevant.
+void add_workers(Identity& identity, const JobSpec& spec) {
+  const ReduceSpec& reduce = spec.strategy.reduce;
+  const bool alone = reduce.via == ReduceVia::kNone;
+  if (alone) identity.add("strategy.reduce.via", name_of(reduce.via));
+  if (alone || reduce.order == SumOrder::kFast) identity.add("strategy.workers", job_workers(spec));
+}
+
 }  // namespace
 
 Identity job_identity(const JobSpec& spec, const ResolvedJob& job, const Schedule& schedule,
-                      const Model& model, const Data& data, const std::string& architecture) {
+                      const Model& model, const Data& data, const MachineArithmetic& machine) {
   Identity identity;
   identity.add("contract", kContractVersion);
-  identity.add("architecture", architecture);
+  identity.add("architecture", machine.architecture);
+  if (!machine.measured.empty()) identity.add("arithmetic", machine.measured);
   for (const Field& field : job_fields()) {
     if (!decides_bits(field.path()) || !spec.origins.contains(std::string(field.path()))) continue;
     if (const auto text = value_text(field, spec)) identity.add(field.path(), *text);
   }
   add_schedule(identity, schedule, spec.train.lr.decay);
   identity.add("strategy.leaves", job.leaves);
+  add_workers(identity, spec);
   // Where a rewind goes back to.
   if (spec.train.guard.non_finite == NonFinitePolicy::kRewind)
     identity.add("checkpoint.every", job.checkpoint_every.value_or(0));

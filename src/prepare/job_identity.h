@@ -8,10 +8,17 @@
 
 namespace lockstep {
 
-// Changes when the same job gives other bits in a newer version of the program.
-inline constexpr int kContractVersion = 1;
+// Changes when the same job gives other bits in a newer version of the program, or the identity says them in
+// other fields. 2: the arithmetic is measured, floats that are categories have their text of CSV.
+inline constexpr int kContractVersion = 2;
+
+// What the machine adds to the identity.
+struct MachineArithmetic {
+  std::string architecture;  // Backend::architecture
+  std::string measured;      // prepare/arithmetic.h; empty: the architecture says it all
+};
 
 Identity job_identity(const JobSpec& spec, const ResolvedJob& job, const Schedule& schedule,
-                      const Model& model, const Data& data, const std::string& architecture);
+                      const Model& model, const Data& data, const MachineArithmetic& machine);
 
 }  // namespace lockstep

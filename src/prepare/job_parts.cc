@@ -1,6 +1,7 @@
 #include "prepare/job_parts.h"
 
 #include "job/files.h"
+#include "prepare/arithmetic.h"
 #include "prepare/job_data.h"
 #include "prepare/job_identity.h"
 #include "prepare/job_options.h"
@@ -19,7 +20,8 @@ JobParts build_parts(JobSpec spec, Backend& backend, const HostShare& host, bool
   Schedule schedule = job_schedule(spec, resolved);
   TrainOptions options = job_train_options(spec, resolved);
   options.draws_weights = leads;
-  Identity identity = job_identity(spec, resolved, schedule, model, data, backend.architecture());
+  Identity identity = job_identity(spec, resolved, schedule, model, data,
+                                   {backend.architecture(), measured_arithmetic(spec, backend)});
   return {std::move(spec),    host,     std::move(data), inputs,
           std::move(model),   resolved, schedule,        std::move(options),
           std::move(identity)};

@@ -86,6 +86,7 @@ const std::vector<Change> kChanges = {
     {{"train.guard.non_finite=rewind"}, {"train.guard.non_finite", "checkpoint.every"}},
     {{"model.dropout=0.2"}, {"model.dropout"}},
     {{"model.layers=2"}, {"model.layers"}},
+    {{"strategy.reduce.order=fast"}, {"strategy.reduce.order", "strategy.workers"}},
 };
 
 TEST(RunIdentity, AChangeThatMattersIsRefusedByName) {
@@ -105,6 +106,48 @@ TEST(RunIdentity, AChangeThatMattersIsRefusedByName) {
   EXPECT_EQ(job.text("run", "metrics.jsonl"), metrics);
   EXPECT_EQ(job.text("run", "summary.json"), summary);
   EXPECT_EQ(job.text("run", "job.yaml"), effective);
+}
+
+// The fast order sums what workers have by a tree over them: the bits depend on how many they are.
+TEST(RunIdentity, WorkersBelongToItInTheFastOrder) {
+  const TrainCase job(kGptJob);
+  const auto with = [](const std::string& order, int workers) {
+    return Names{"strategy.leaves=4", "train.steps=4", "train.lr.warmup=1", "strategy.reduce.order=" + order,
+                 "strategy.workers=" + std::to_string(workers)};
+  };
+  EXPECT_NE(job.trained("fast-2", with("fast", 2)).identity_sha256,
+            job.trained("fast-1", with("fast", 1)).identity_sha256);
+  const Ended other = job.train("fast-2", with("fast", 1));
+  EXPECT_EQ(other.code, 2) << other.err;
+  EXPECT_EQ(fields_in(other.err), Names{"strategy.workers"}) << other.err;
+  EXPECT_EQ(job.trained("tree-2", with("canonical", 2)).identity_sha256,
+            job.trained("tree-1", with("canonical", 1)).identity_sha256);
+}
+
+// What the processor has and the job does not use is no part of it; what the job uses is, as it is measured.
+TEST(RunIdentity, HoldsTheArithmeticThatTheJobUses) {
+  const TrainCase job(kGptJob);
+  const auto trained = [&](const std::string& isa, const std::string& precision) {
+    const std::string run = isa + "-" + precision;
+    const Ended ended =
+        LockstepProcess(
+            job.arguments(run, {"train.steps=3", "train.lr.warmup=1", "train.precision=" + precision}),
+            job.log(run), {.environment = {"LOCKSTEP_ISA=" + isa}})
+            .wait();
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return job.summary(run);
+  };
+  const RunSummary narrow = trained("avx2", "fp32");
+  if (!__builtin_cpu_supports("avx512bw")) GTEST_SKIP() << "the processor has one class only";
+  const RunSummary wide = trained("avx512", "fp32");
+  EXPECT_NE(wide.identity_sha256, narrow.identity_sha256);
+  // The same processor without an extension that fp32 never uses.
+  const RunSummary plain = trained("avx512_fp32", "fp32");
+  EXPECT_EQ(plain.weights_sha256, wide.weights_sha256);
+  EXPECT_EQ(plain.identity_sha256, wide.identity_sha256);
+  if (!__builtin_cpu_supports("avx512bf16")) GTEST_SKIP() << "the processor has no products of bf16";
+  const RunSummary own = trained("avx512", "bf16"), converted = trained("avx512_fp32", "bf16");
+  EXPECT_NE(own.identity_sha256, converted.identity_sha256);
 }
 
 TEST(RunIdentity, FreshStartsOver) {

@@ -66,11 +66,7 @@ class CpuBackend : public Backend {
   }
 
   std::string name() const override { return "cpu"; }
-  std::string architecture() const override {
-    std::string name = fmt::format("x86-64-{}", name_of(isa_));
-    if (!bf16_products().empty()) name += fmt::format("+{}", bf16_products());
-    return name;
-  }
+  std::string architecture() const override { return fmt::format("x86-64-{}", name_of(isa_)); }
 
   MemoryKind memory() const override { return MemoryKind::kHost; }
   int host_threads() const override { return pool_.threads(); }

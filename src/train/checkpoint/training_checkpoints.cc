@@ -51,6 +51,14 @@ void read_back(const CheckpointReader& reader, const std::string& file, Backend&
   }
 }
 
+// Of several lines the one that begins like this.
+void forget_line(std::string& lines, const std::string& begin) {
+  const size_t at = lines.starts_with(begin) ? 0 : lines.find("\n" + begin) + 1;
+  if (!lines.substr(at).starts_with(begin)) return;
+  const size_t end = lines.find('\n', at) + 1;
+  if (end - at < lines.size()) lines.erase(at, end - at);
+}
+
 }  // namespace
 
 TrainingCheckpoints::TrainingCheckpoints(const std::string& folder, int64_t keep, Identity identity,
@@ -102,10 +110,18 @@ CheckpointReader open_checkpoint(const std::string& path) {
 void require_identity(const CheckpointReader& checkpoint, const Identity& own) {
   std::string differences = diff(checkpoint.identity(), own);
   if (differences.empty()) return;
-  // The graph follows from the rest: where something else differs it says nothing new.
-  const size_t graph = differences.find("\nmodel.graph: ");
-  if (graph != std::string::npos)
-    differences.erase(graph, std::min(differences.find('\n', graph + 1), differences.size()) - graph);
+  // The graph follows from the rest, and the arithmetic from the precision: where something else differs they
+  // say nothing new.
+  forget_line(differences, "model.graph: ");
+  if (differences.find("train.precision: ") != std::string::npos) forget_line(differences, "arithmetic: ");
+  // Whatever else differs, setting it back would not help.
+  if (differences.starts_with("contract: "))
+    throw UserError(
+        "{} was written by a version of Lockstep under whose contract the same job may give other bits; it "
+        "cannot be continued with this one:\n{}\nfinish the run with the version that began it, choose "
+        "another "
+        "output, or start over with --fresh",
+        path, differences);
   throw UserError(
       "{} was written by another job; it cannot be continued with this one:\n{}\nset these back, choose "
       "another output, or start over with --fresh",
