@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "base/printable.h"
+
 namespace lockstep {
 namespace {
 
@@ -35,7 +37,8 @@ spdlog::logger& logger() {
 }  // namespace
 
 void log_line(LogLevel level, std::string_view text) {
-  logger().log(to_spdlog(level), spdlog::string_view_t(text.data(), text.size()));
+  const std::string shown = printable_lines(text);
+  logger().log(to_spdlog(level), spdlog::string_view_t(shown.data(), shown.size()));
 }
 bool log_enabled(LogLevel level) { return logger().should_log(to_spdlog(level)); }
 

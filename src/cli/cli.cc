@@ -5,16 +5,42 @@
 
 #include "base/does_not_fit.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "cli/exit.h"
+#include "observe/terminal.h"
 
 namespace lockstep {
 namespace {
 
 enum ExitCode { kDone = 0, kFailed = 1, kBadUsage = 2, kDoesNotFit = 3, kMissingDevice = 5 };
 
+// Where standard output shows on a terminal, it shows names that others have chosen.
+class ShownOutput {
+ public:
+  ShownOutput() {
+    if (is_terminal(1)) std::cout.rdbuf(&shown_);
+  }
+  ~ShownOutput() {
+    std::cout.flush();
+    std::cout.rdbuf(before_);
+  }
+  ShownOutput(const ShownOutput&) = delete;
+  ShownOutput& operator=(const ShownOutput&) = delete;
+
+ private:
+  std::streambuf* before_ = std::cout.rdbuf();
+  PrintableBuffer shown_{*before_};
+};
+
+// A table has a line's end of its own.
+void tell(std::string_view what) {
+  std::cerr << "lockstep: " << printable_lines(what) << (what.ends_with('\n') ? "" : "\n");
+}
+
 }  // namespace
 
 int run_cli(int argc, char** argv) {
+  const ShownOutput shown;
   CLI::App app{"Lockstep: distributed training that gives the same bits at any scale", "lockstep"};
   app.require_subcommand(1);
   add_version_command(app);
@@ -37,20 +63,19 @@ int run_cli(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kBadUsage;
   } catch (const DoesNotFit& error) {
-    const std::string_view text = error.what();
-    std::cerr << "lockstep: " << text << (text.ends_with('\n') ? "" : "\n");  // a table has its own
+    tell(error.what());
     return kDoesNotFit;
   } catch (const MissingDevice& error) {
     std::cerr << "lockstep: " << error.what() << "\n";
     return kMissingDevice;
   } catch (const UserError& error) {
-    std::cerr << "lockstep: " << error.what() << "\n";
+    tell(error.what());
     return kBadUsage;
   } catch (const InternalError& error) {
-    std::cerr << "lockstep: internal error, please report it: " << error.what() << "\n";
+    tell(fmt::format("internal error, please report it: {}", error.what()));
     return kFailed;
   } catch (const std::exception& error) {
-    std::cerr << "lockstep: " << error.what() << "\n";
+    tell(error.what());
     return kFailed;
   }
 }

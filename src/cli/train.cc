@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/standard_streams.h"
 #include "cli/cli.h"
 #include "cli/exit.h"
@@ -96,13 +97,13 @@ void work(JobSpec spec, const TrainCommand& command, const std::optional<WorkerP
   if (placement)
     options.join = [place = *placement](const JobParts& parts) { return join_workers(place, parts); };
   if (leads)
-    for (const std::string& note : spec.notes) std::cerr << "# " << note << "\n";
+    for (const std::string& note : spec.notes) std::cerr << "# " << printable(note) << "\n";
   TrainRun run(std::move(spec), options);
   const RunSummary summary = run_to_end(run, report);
   if (leads) print_result(summary);
   // What the guard found was told when it was found.
   if (leads && !summary.error.empty() && summary.status != "diverged")
-    std::cerr << "lockstep: " << summary.error << "\n";
+    std::cerr << "lockstep: " << printable_lines(summary.error) << "\n";
   // It ends for a reason of its own (a full disk): the others, who lose it, must not be taken for the first.
   if (summary.status == "failed") report.tell(summary.error);
   if (summary.exit_code != 0) throw Exit{static_cast<int>(summary.exit_code)};
@@ -143,7 +144,8 @@ void start_workers(const JobSpec& spec, const TrainCommand& command, const Nodes
   request.output = spec.output;
   request.log_folder = spec.output + "/logs";
   const WorkerSetResult result = launch(request);
-  if (result.first_failure) std::cerr << "lockstep: " << describe(*result.first_failure) << "\n";
+  if (result.first_failure)
+    std::cerr << "lockstep: " << printable_lines(describe(*result.first_failure)) << "\n";
   if (result.exit_code != 0) throw Exit{result.exit_code};
 }
 

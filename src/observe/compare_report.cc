@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/printable.h"
 #include "observe/progress_text.h"
 #include "observe/run_compare.h"
 #include "observe/run_facts.h"

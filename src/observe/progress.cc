@@ -3,6 +3,7 @@
 #include <chrono>
 #include <ostream>
 
+#include "base/printable.h"
 #include "observe/terminal.h"
 
 namespace lockstep {

@@ -112,13 +112,4 @@ std::string rate_text(double per_second) {
   return short_number(per_second) + kUnits[unit];
 }
 
-std::string printable(std::string_view text) {
-  std::string shown(text);
-  for (char& c : shown) {
-    if (c == '\n' || c == '\t') c = ' ';
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return shown;
-}
-
 }  // namespace lockstep

@@ -42,7 +42,5 @@ std::string evaluation_text(const EvalRecord& record);
 std::string duration_text(double seconds);
 // 950, 12.4k, 1.23M, 4.5G: three digits.
 std::string rate_text(double per_second);
-// The text without control characters, which are shown as '?'; newlines become blanks.
-std::string printable(std::string_view text);
 
 }  // namespace lockstep

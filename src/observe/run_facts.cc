@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/number_text.h"
+#include "base/printable.h"
 #include "observe/progress_text.h"
 
 namespace lockstep {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/number_text.h"
+#include "base/printable.h"
 #include "observe/plot.h"
 #include "observe/progress_text.h"
 #include "observe/record_fields.h"
