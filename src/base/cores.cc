@@ -3,9 +3,12 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <optional>
 #include <string>
+
+#include "base/control_groups.h"
 
 namespace lockstep {
 namespace {
@@ -25,6 +28,24 @@ std::optional<int> count_in(const std::filesystem::path& path) {
   return count > 0 ? std::optional(count) : std::nullopt;
 }
 
+// A quota in cores: "150000 100000" of version 2, two files of version 1. Nothing where there is none ("max",
+// -1).
+std::optional<double> quota_of(const std::filesystem::path& group) {
+  double quota = 0, period = 0;
+  if (std::ifstream file(group / "cpu.max"); file >> quota >> period && quota > 0 && period > 0)
+    return quota / period;
+  std::ifstream quota_file(group / "cpu.cfs_quota_us"), period_file(group / "cpu.cfs_period_us");
+  if (quota_file >> quota && period_file >> period && quota > 0 && period > 0) return quota / period;
+  return std::nullopt;
+}
+
+std::optional<double> tightest_quota(const std::filesystem::path& root) {
+  std::optional<double> tightest;
+  for (const std::filesystem::path& group : control_groups(root, "cpu"))
+    if (const auto quota = quota_of(group)) tightest = std::min(tightest.value_or(*quota), *quota);
+  return tightest;
+}
+
 }  // namespace
 
 Cores available_cores(const std::filesystem::path& root) {
@@ -36,6 +57,13 @@ Cores available_cores(const std::filesystem::path& root) {
   if (const auto container = count_in(root / "sys/fs/cgroup/cpuset.cpus.effective"))
     cores.machine = std::min(cores.machine, *container);
   cores.machine = std::max(cores.machine, cores.usable);
+  cores.quota = tightest_quota(root);
+  if (cores.quota) {
+    // The nearest: with more threads than that all of them are stopped for a part of every period.
+    const int granted = static_cast<int>(std::lround(std::clamp(*cores.quota, 1.0, 1e6)));
+    cores.usable = std::min(cores.usable, granted);
+    cores.machine = std::min(cores.machine, granted);
+  }
   return cores;
 }
 

@@ -7,8 +7,8 @@
 
 #include <climits>
 #include <ctime>
-#include <thread>
 
+#include "base/cores.h"
 #include "base/log.h"
 #include "base/process_state.h"
 
@@ -22,9 +22,7 @@ constexpr int kSpins = 4000;
 constexpr int kCrowdedSpins = 20;
 constexpr int kCrowdedYields = 50;
 
-bool is_crowded(const Members& members) {
-  return members.size() > static_cast<int>(std::thread::hardware_concurrency());
-}
+bool is_crowded(const Members& members) { return members.size() > available_cores().machine; }
 constexpr int64_t kGlanceNs = 100'000'000;
 constexpr std::chrono::milliseconds kVerdictTime{2000};
 
