@@ -6,8 +6,8 @@
 #include "base/cores.h"
 #include "base/error.h"
 #include "launch/families.h"
+#include "launch/rendezvous.h"
 #include "launch/store_server.h"
-#include "launch/tcp.h"
 #include "launch/token.h"
 
 namespace lockstep {
@@ -103,7 +103,7 @@ WorkerSetResult launch(const LaunchRequest& request) {
     if (nodes.rank != 0) return;
     store.reset();
     StoreOptions served;
-    served.listen = {nodes.count > 1 ? any_address(nodes.master.host) : "127.0.0.1", nodes.master.port};
+    served.listen = listen_address(nodes.master, nodes.count == 1, request.inherited);
     served.token = token;
     store = std::make_unique<StoreServer>(served);
     layout.master.port = store->address().port;

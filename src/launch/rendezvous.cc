@@ -10,6 +10,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
+constexpr std::string_view kLoopback = "127.0.0.1";
+
 // Worker 0 writes the file when it listens; until then there is none, or one of an earlier run on the port.
 std::unique_ptr<StoreClient> connect_by_file(const RunTokenFile& file, const HostPort& address,
                                              const std::string& name, milliseconds deadline) {
@@ -31,11 +33,19 @@ std::unique_ptr<StoreClient> connect_by_file(const RunTokenFile& file, const Hos
                   last_error);
 }
 
+// How worker 0 reaches its own store.
+HostPort own_address(const HostPort& listening) {
+  const bool all = listening.host == "0.0.0.0" || listening.host == "::";
+  return {all ? std::string(kLoopback) : listening.host, listening.port};
+}
+
 }  // namespace
 
-HostPort listen_address(const WorkerPlace& placement) {
-  return {placement.all_on_one_host() ? "127.0.0.1" : any_address(placement.master_addr),
-          placement.master_port};
+HostPort listen_address(const HostPort& master, bool one_host, const Variables& variables) {
+  if (one_host) return {std::string(kLoopback), master.port};
+  if (const auto asked = find_variable(variables, "LOCKSTEP_LISTEN"))
+    return {std::string(*asked), master.port};
+  return {address_for_others(master.host), master.port};
 }
 
 Rendezvous::Rendezvous(const WorkerPlace& placement, const Variables& variables, milliseconds deadline)
@@ -54,8 +64,7 @@ Rendezvous::Rendezvous(const WorkerPlace& placement, const Variables& variables,
         "workers on several hosts need a secret in common: set LOCKSTEP_TOKEN to the same value for all of "
         "them, "
         "for instance from: openssl rand -hex 16");
-  const HostPort listen = listen_address(placement);
-  const HostPort address = {placement.all_on_one_host() ? listen.host : placement.master_addr,
+  const HostPort address = {placement.all_on_one_host() ? std::string(kLoopback) : placement.master_addr,
                             placement.master_port};
   auto file = std::make_unique<RunTokenFile>(variables, placement.master_port);
   if (rank_ != 0 && by_file) {
@@ -65,7 +74,7 @@ Rendezvous::Rendezvous(const WorkerPlace& placement, const Variables& variables,
   if (rank_ == 0) {
     if (by_file) token = random_token();
     StoreOptions options;
-    options.listen = listen;
+    options.listen = listen_address(address, placement.all_on_one_host(), variables);
     options.token = token;
     server_ = std::make_unique<StoreServer>(options);
     if (by_file) {
@@ -73,8 +82,8 @@ Rendezvous::Rendezvous(const WorkerPlace& placement, const Variables& variables,
       token_file_ = std::move(file);
     }
   }
-  client_ = std::make_unique<StoreClient>(rank_ == 0 ? HostPort{"127.0.0.1", address.port} : address, token,
-                                          name, deadline);
+  client_ = std::make_unique<StoreClient>(server_ ? own_address(server_->address()) : address, token, name,
+                                          deadline);
 }
 
 std::vector<WorkerFacts> Rendezvous::join(const WorkerFacts& facts) {

@@ -34,7 +34,8 @@ class Rendezvous {
   std::unique_ptr<StoreClient> client_;
 };
 
-// Where the store of a run listens: on loopback unless it has workers on other hosts.
-HostPort listen_address(const WorkerPlace& placement);
+// Where the store of a run listens: on loopback unless it has workers on other hosts, then on the master's
+// address alone, or on the one that LOCKSTEP_LISTEN names.
+HostPort listen_address(const HostPort& master, bool one_host, const Variables& variables);
 
 }  // namespace lockstep

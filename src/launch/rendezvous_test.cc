@@ -62,6 +62,36 @@ TEST(Rendezvous, OurOwnWorkersAreToldWhereTheStoreIs) {
   join_all(3, 1, {{"LOCKSTEP_STORE", to_string(server.address())}, {"LOCKSTEP_TOKEN", options.token}});
 }
 
+bool answers(const std::string& host, int64_t port) {
+  try {
+    connect_to({host, port}, std::chrono::steady_clock::now() + kLong);
+    return true;
+  } catch (const CommError&) {
+    return false;
+  }
+}
+
+TEST(Rendezvous, TheStoreListensOnTheMastersAddressAlone) {
+  EXPECT_EQ(listen_address({"10.1.2.3", 7}, true, {}).host, "127.0.0.1");
+  EXPECT_EQ(listen_address({"10.1.2.3", 7}, false, {}).host, "10.1.2.3");
+  EXPECT_EQ(listen_address({"fd00::3", 7}, false, {}).host, "fd00::3");
+  EXPECT_EQ(listen_address({"10.1.2.3", 7}, false, {{"LOCKSTEP_LISTEN", "0.0.0.0"}}).host, "0.0.0.0");
+  // No other host reaches these: a name that stands for them here is known elsewhere by other addresses.
+  EXPECT_EQ(listen_address({"127.0.1.1", 7}, false, {}).host, "0.0.0.0");
+  EXPECT_EQ(listen_address({"::1", 7}, false, {}).host, "::");
+}
+
+TEST(Rendezvous, ItIsReachedThereAndNowhereElse) {
+  const int64_t port = free_port();
+  WorkerPlace first = placement(0, 1, port);
+  first.local_size = 0;  // on several hosts
+  first.master_addr = "127.0.0.2";
+  const Rendezvous rendezvous(
+      first, {{"LOCKSTEP_TOKEN", "0123456789abcdef"}, {"LOCKSTEP_LISTEN", "127.0.0.2"}}, kLong);
+  EXPECT_TRUE(answers("127.0.0.2", port));
+  EXPECT_FALSE(answers("127.0.0.1", port));
+}
+
 TEST(Rendezvous, SeveralHostsNeedAToken) {
   WorkerPlace far = placement(0, 2, 1);
   far.local_size = 1;

@@ -22,8 +22,16 @@ using std::chrono::steady_clock;
 
 // What one worker may leave unread: two of the longest answers.
 constexpr size_t kMostOutput = 2 * kFrameLimit;
-// Strangers are logged, but cannot fill a disk.
-constexpr int64_t kMostDropLines = 50;
+// Why strangers are turned away. Each is logged once, and then counted: a scanner of ports cannot fill a
+// disk.
+constexpr std::string_view kTooMany = "there were too many strangers";
+constexpr std::string_view kClosed = "it closed the connection without the token";
+constexpr std::string_view kLate = "it did not show the token in time";
+constexpr std::string_view kGarbage = "it sent what no worker sends";
+constexpr std::string_view kOtherProtocol = "it speaks another protocol";
+constexpr std::string_view kWrongToken = "it has another token";
+constexpr std::string_view kSameRank = "it claims to be a worker who is here already";
+constexpr std::string_view kFull = "there are too many workers";
 
 // The threads of a library take no signals: these belong to whoever waits for them.
 class SignalsBlocked {
@@ -77,6 +85,7 @@ void StoreServer::serve() noexcept {
   // Whoever still waits learns at once that there is no store any more.
   connections_.clear();
   listener_.reset();
+  report_strangers();
 }
 
 TimePoint StoreServer::next_deadline() const {
@@ -153,14 +162,14 @@ void StoreServer::make_room_for_stranger() {
     if (oldest == nullptr) oldest = connection.get();
   }
   if (oldest == nullptr || strangers < options_.most_strangers) return;
-  drop(*oldest, "too many strangers");
+  turn_away(*oldest, kTooMany);
   close_finished();
 }
 
 void StoreServer::receive(StoreConnection& connection) {
   if (connection.over) return;
   if (!connection.read_some(steady_clock::now())) {
-    if (!connection.known()) drop(connection, "it closed the connection without the token");
+    if (!connection.known()) turn_away(connection, kClosed);
     connection.over = true;
     return;
   }
@@ -171,7 +180,10 @@ void StoreServer::receive(StoreConnection& connection) {
       handle(connection, *message);
     }
   } catch (const CommError& error) {
-    drop(connection, fmt::format("it sent {}", error.what()));
+    if (connection.known())
+      drop(connection, fmt::format("it sent {}", error.what()));
+    else
+      turn_away(connection, kGarbage, error.what());
   }
 }
 
@@ -193,8 +205,7 @@ void StoreServer::challenge(StoreConnection& connection, const StoreMessage& mes
   if (message.kind != MessageKind::kHello || message.fields.size() != 3)
     throw CommError("something else than a greeting");
   if (message.fields[0] != kStoreProtocol) {
-    refuse(connection,
-           fmt::format("it speaks protocol '{:.20}', this is {}", message.fields[0], kStoreProtocol),
+    refuse(connection, kOtherProtocol, fmt::format("'{:.20}', this is {}", message.fields[0], kStoreProtocol),
            fmt::format("the store speaks protocol {}; install the same version of Lockstep on all hosts",
                        kStoreProtocol));
     return;
@@ -213,7 +224,7 @@ void StoreServer::check_proof(StoreConnection& connection, const StoreMessage& m
     return proof_of(options_.token, side, connection.name, connection.client_nonce, connection.server_nonce);
   };
   if (!same_proof(message.fields[0], proof("client"))) {
-    refuse(connection, "it has another token", std::string(kOtherToken));
+    refuse(connection, kWrongToken, "", std::string(kOtherToken));
     return;
   }
   size_t workers = 0;
@@ -221,14 +232,13 @@ void StoreServer::check_proof(StoreConnection& connection, const StoreMessage& m
     if (!other->known() || other->over) continue;
     ++workers;
     if (other->name != connection.name) continue;
-    refuse(connection,
-           fmt::format("it claims to be {}, who is here already from {}", connection.name, other->peer),
+    refuse(connection, kSameRank, fmt::format("{}, from {}", connection.name, other->peer),
            fmt::format("{} is here already, from {}: two processes have the same rank", connection.name,
                        other->peer));
     return;
   }
   if (workers >= options_.most_clients) {
-    refuse(connection, "there are too many workers", "the store has as many clients as it may");
+    refuse(connection, kFull, "", "the store has as many clients as it may");
     return;
   }
   connection.stage = Stage::kKnown;
@@ -245,8 +255,9 @@ void StoreServer::send(StoreConnection& connection, const StoreMessage& message)
   if (connection.output.size() > kMostOutput) drop(connection, "it does not read its answers");
 }
 
-void StoreServer::refuse(StoreConnection& connection, const std::string& to_log, const std::string& to_peer) {
-  drop(connection, to_log);
+void StoreServer::refuse(StoreConnection& connection, std::string_view why, const std::string& detail,
+                         const std::string& to_peer) {
+  turn_away(connection, why, detail);
   send(connection, {MessageKind::kRefused, {to_peer}});
 }
 
@@ -257,20 +268,32 @@ void StoreServer::deliver(const std::vector<StoreState::Answer>& answers) {
   }
 }
 
-void StoreServer::drop(StoreConnection& connection, const std::string& why) {
-  connection.over = true;
-  const int64_t before = dropped_++;
-  const std::string who = connection.known() ? fmt::format("{} ({})", connection.name, connection.peer)
-                                             : fmt::format("a stranger at {}", connection.peer);
-  if (before < kMostDropLines) log_warn("store: dropped {}: {}", who, why);
-  if (before + 1 == kMostDropLines) log_warn("store: further ones are not mentioned");
+void StoreServer::drop(StoreConnection& worker, const std::string& why) {
+  worker.over = true;
+  ++dropped_;
+  log_warn("store: dropped {} ({}): {}", worker.name, worker.peer, why);
+}
+
+void StoreServer::turn_away(StoreConnection& stranger, std::string_view why, const std::string& detail) {
+  stranger.over = true;
+  ++dropped_;
+  if (strangers_[why]++ > 0) return;
+  log_warn("store: turned away a stranger at {}: {}{}{}; others like it are only counted", stranger.peer, why,
+           detail.empty() ? "" : ": ", detail);
+}
+
+void StoreServer::report_strangers() const {
+  std::string list;
+  for (const auto& [why, count] : strangers_)
+    if (count > 1) list += fmt::format("{}{} times {}", list.empty() ? "" : "; ", count, why);
+  if (!list.empty()) log_warn("store: strangers were turned away: {}", list);
 }
 
 void StoreServer::drop_late(TimePoint now) {
   for (const auto& [id, connection] : connections_) {
     if (connection->over) continue;
     if (!connection->known() && now >= connection->since + options_.stranger_time)
-      drop(*connection, "it did not show the token in time");
+      turn_away(*connection, kLate);
     else if (connection->known() && connection->unfinished() &&
              now >= connection->since + options_.stuck_time)
       drop(*connection, "it got stuck in the middle of a message");

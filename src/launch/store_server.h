@@ -1,8 +1,8 @@
 // The rendezvous store: a small TCP server on the host of worker 0, on a thread of its own.
 //
 // Who connects must prove to know the run's token. Strangers, be they silent, slow or sending garbage, are
-// dropped and logged and take nothing from the others: their number, their time and the bytes they may send
-// are bounded. A worker that does not read its answers is dropped too.
+// turned away and counted and take nothing from the others: their number, their time, the bytes they may send
+// and the lines they cause in the log are bounded. A worker that does not read its answers is dropped too.
 #pragma once
 #include <atomic>
 #include <map>
@@ -46,9 +46,12 @@ class StoreServer {
   void challenge(StoreConnection& connection, const StoreMessage& message);
   void check_proof(StoreConnection& connection, const StoreMessage& message);
   void send(StoreConnection& connection, const StoreMessage& message);
-  void refuse(StoreConnection& connection, const std::string& to_log, const std::string& to_peer);
+  void refuse(StoreConnection& connection, std::string_view why, const std::string& detail,
+              const std::string& to_peer);
   void deliver(const std::vector<StoreState::Answer>& answers);
-  void drop(StoreConnection& connection, const std::string& why);
+  void drop(StoreConnection& worker, const std::string& why);
+  void turn_away(StoreConnection& stranger, std::string_view why, const std::string& detail = {});
+  void report_strangers() const;
   void close_finished();
   void drop_late(TimePoint now);
 
@@ -61,6 +64,7 @@ class StoreServer {
   StoreState state_;
   TimePoint accept_again_ = TimePoint::min();
   std::atomic<int64_t> dropped_ = 0;
+  std::map<std::string_view, int64_t> strangers_;  // by why they were turned away
   std::atomic<bool> stop_ = false;
   std::thread thread_;  // last: everything else is there when it starts
 };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "base/error.h"
@@ -214,6 +215,24 @@ TEST(Store, MoreStrangersThanAllowedPushOutEachOther) {
   StoreClient client(server.address(), kToken, "worker-0", kLong);
   client.set("key", "value");
   EXPECT_GE(server.dropped(), 36);
+}
+
+TEST(Store, StrangersAreCountedAndNotLoggedOneByOne) {
+  testing::internal::CaptureStderr();
+  {
+    const StoreServer server(options());
+    for (int i = 0; i < 30; ++i) {
+      const Stranger stranger(server);
+      stranger.say(std::string(100, static_cast<char>(i)) + "\x1b[2J");
+      stranger.listen();
+    }
+    EXPECT_EQ(server.dropped(), 30);
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_LE(std::count(log.begin(), log.end(), '\n'), 3) << log;
+  expect_contains(log, "turned away a stranger at 127.0.0.1:");
+  expect_contains(log, "times it sent what no worker sends");
+  EXPECT_EQ(log.find('\x1b'), std::string::npos) << log;
 }
 
 TEST(Store, AWorkerThatDoesNotReadIsDroppedAndTheOthersGoOn) {

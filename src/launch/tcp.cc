@@ -1,6 +1,8 @@
 #include "launch/tcp.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -11,6 +13,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/log.h"
 
 namespace lockstep {
 namespace {
@@ -30,6 +33,22 @@ Addresses resolve(const HostPort& address, int flags) {
 
 Descriptor make_socket(const addrinfo& address) {
   return Descriptor(socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+bool is_loopback(const addrinfo& address) {
+  if (address.ai_family == AF_INET) {
+    const auto& ip = reinterpret_cast<const sockaddr_in*>(address.ai_addr)->sin_addr;
+    return (ntohl(ip.s_addr) >> 24) == 127;
+  }
+  if (address.ai_family != AF_INET6) return false;
+  const auto& ip = reinterpret_cast<const sockaddr_in6*>(address.ai_addr)->sin6_addr;
+  return std::memcmp(&ip, &in6addr_loopback, sizeof ip) == 0;
+}
+
+std::string numeric(const addrinfo& address) {
+  char host[NI_MAXHOST] = "";
+  getnameinfo(address.ai_addr, address.ai_addrlen, host, sizeof host, nullptr, 0, NI_NUMERICHOST);
+  return host;
 }
 
 void switch_on(const Descriptor& descriptor, int level, int option) {
@@ -61,8 +80,20 @@ int try_connect(const Descriptor& descriptor, const addrinfo& address, TimePoint
 
 }  // namespace
 
-std::string any_address(std::string_view host) {
-  return host.find(':') == std::string_view::npos ? "0.0.0.0" : "::";
+std::string address_for_others(const std::string& host) {
+  try {
+    const Addresses list = resolve({host, 0}, 0);
+    for (const addrinfo* one = list.get(); one != nullptr; one = one->ai_next)
+      if (!is_loopback(*one)) return numeric(*one);
+  } catch (const CommError&) {
+    return host;
+  }
+  log_warn(
+      "{} stands for loopback addresses on this host, on which no other host reaches it: the store listens "
+      "on "
+      "all addresses; give the address of one network as the master's",
+      host);
+  return host.find(':') == std::string::npos ? "0.0.0.0" : "::";
 }
 
 Descriptor listen_on(const HostPort& address) {
@@ -88,8 +119,11 @@ Descriptor listen_on(const HostPort& address) {
         "or MASTER_PORT",
         address.port, address.host);
   if (error == EADDRNOTAVAIL)
-    throw UserError("{} is not an address of this host; worker 0 must run where --master-addr points",
-                    address.host);
+    throw UserError(
+        "{} is not an address of this host; worker 0 must run where --master-addr points; where addresses "
+        "are "
+        "translated on the way, set LOCKSTEP_LISTEN=0.0.0.0 for worker 0",
+        address.host);
   throw UserError("cannot listen on {}: {}", to_string(address), std::strerror(error));
 }
 

@@ -13,8 +13,10 @@ namespace lockstep {
 
 using TimePoint = std::chrono::steady_clock::time_point;
 
-// The address that stands for all of this host's, in the family of `host`.
-std::string any_address(std::string_view host);
+// The address on which others reach `host`, which is this one: a name may stand for loopback addresses too.
+// Where it stands for nothing else here (as /etc/hosts often has it), the address that means all of this
+// host's, and the log says so. Of a name that has no address, the name.
+std::string address_for_others(const std::string& host);
 
 // Port 0 gives a free one. UserError when the port is in use or the address is not this host's.
 Descriptor listen_on(const HostPort& address);
