@@ -1,9 +1,10 @@
 // A fixed set of threads that runs numbered tasks.
 //
 // The caller cuts its work into tasks by shape alone; which thread runs a task is left open, so results never
-// depend on the number of threads. The calling thread takes part. Workers spin briefly between parallel
-// regions (a step is hundreds of short ones) and then sleep. A task that throws stops the region; the first
-// exception is rethrown to the caller.
+// depend on the number of threads. The calling thread takes part, and waits for no thread that has not taken
+// a task. Workers spin briefly between parallel regions (a step is hundreds of short ones) and then sleep; on
+// a machine that is busy with something else (base/crowding.h) they sleep at once. A task that throws stops
+// the region; the first exception is rethrown to the caller.
 #pragma once
 #include <cstdint>
 #include <memory>
