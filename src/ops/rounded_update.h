@@ -37,10 +37,11 @@ void round_results(const ReferenceContext& context);
 // The update of the widened buffers, then the rounding.
 std::vector<Value> decompose_rounded(Graph& graph, const Node& node, std::span<const Value> inputs);
 
-// The key of a result's draws: parameters have their tensor's own, each buffer of the optimizer another.
+// The key of a result's draws: parameters have their tensor's own (rounding_key, of 46 bits), each buffer of
+// the optimizer another.
 inline int64_t result_key(int64_t key, size_t result) {
-  constexpr int kKeyBits = 46;  // of rounding_key
-  return key + (static_cast<int64_t>(result) << kKeyBits);
+  constexpr uint64_t kMix = 0x1e3779b97f4a, kBits = (uint64_t{1} << 46) - 1;
+  return static_cast<int64_t>(static_cast<uint64_t>(key) ^ (result * kMix & kBits));
 }
 
 }  // namespace lockstep
