@@ -1,3 +1,4 @@
+#include <array>
 #include <utility>
 
 #include "base/error.h"
@@ -7,8 +8,24 @@
 namespace lockstep {
 namespace {
 
-void append_field(std::string_view text, std::string& out) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+// What a character asks of the field that it stands in.
+enum Kind : uint8_t { kPlain = 0, kQuoted = 1, kBeyondAscii = 2 };
+
+constexpr auto kKinds = [] {
+  std::array<uint8_t, 256> kinds{};
+  for (const char c : {',', '"', '\r', '\n'}) kinds[static_cast<unsigned char>(c)] = kQuoted;
+  for (size_t c = 128; c < kinds.size(); ++c) kinds[c] = kBeyondAscii;
+  return kinds;
+}();
+
+uint8_t kinds_in(std::string_view text) {
+  uint8_t kinds = kPlain;
+  for (const char c : text) kinds = static_cast<uint8_t>(kinds | kKinds[static_cast<unsigned char>(c)]);
+  return kinds;
+}
+
+void append_field(std::string_view text, uint8_t kinds, std::string& out) {
+  if ((kinds & kQuoted) == 0) {
     out += text;
     return;
   }
@@ -28,7 +45,7 @@ class CsvTableWriter : public TableWriter {
         throw UserError("csv cannot hold column '{}': it has several values in a record", field.name);
       if (!is_utf8(field.name)) throw UserError("csv cannot hold a column whose name is not UTF-8");
       header_ += header_.empty() ? "" : ",";
-      append_field(field.name, header_);
+      append_field(field.name, kinds_in(field.name), header_);
     }
     header_ += '\n';
   }
@@ -57,9 +74,10 @@ class CsvTableWriter : public TableWriter {
           const auto value = values[record];
           using T = std::decay_t<decltype(value)>;
           if constexpr (std::is_same_v<T, std::string_view>) {
-            if (!is_utf8(value))
+            const uint8_t kinds = kinds_in(value);
+            if ((kinds & kBeyondAscii) != 0 && !is_utf8(value))
               throw UserError("csv cannot hold a value of column '{}': it is not UTF-8", column.name);
-            append_field(value, out);
+            append_field(value, kinds, out);
           } else {
             if constexpr (std::is_floating_point_v<T>) {
               if (std::isnan(value)) return;  // what the reader takes for missing
