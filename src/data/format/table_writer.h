@@ -22,7 +22,8 @@ class TableWriter {
   virtual ~TableWriter() = default;
 
   // Both append to `out` what can be written by now. The block has the columns that the writer was made for.
-  // Throws UserError for values that the format cannot hold.
+  // Throws UserError for values that the format cannot hold. Of formats whose records are lines (CSV, JSONL)
+  // more may follow after finish(), which gives the header where no record came before.
   virtual void append(const ColumnBlock& block, std::string& out) = 0;
   virtual void finish(std::string& out) = 0;
 };

@@ -4,6 +4,7 @@
 #include "data/cache/row_cache_source.h"
 #include "data/open/corpus.h"
 #include "data/open/image_data.h"
+#include "data/open/part_options.h"
 #include "data/source/wrapped_source.h"
 #include "data/synthetic/fraud_shards.h"
 #include "data/synthetic/fraud_writer.h"
@@ -31,30 +32,8 @@ std::shared_ptr<const Source> kept_rows(const DataOptions& options,
 }
 
 Data open_table_files(const DataOptions& options) {
-  TableOptions table;
-  table.format = options.table;
-  table.index_folder = options.index_folder;
-  table.encoding = options.encoding;
+  TableOptions table = table_options(options);
   table.encoding.hold_out = has_eval(options) || !options.split_column.empty() ? 0 : options.hold_out;
-  table.threads = options.threads;
-  table.progress = options.progress;
-  table.budget = options.budget;
-  table.transforms = options.transforms;
-  table.bad = options.bad;
-  table.most_bad = options.most_bad;
-  table.settings = options.settings;
-  table.missing = options.missing;
-  table.looks_through = options.looks_through;
-  table.in_parts = options.in_parts;
-  table.seed = options.seed;
-  if (!options.split_column.empty())
-    table.split = TableSplit{options.split_column, options.split_eval, options.seed};
-  table.filter = options.filter;
-  table.subsample = options.subsample;
-  table.eval_budget = options.eval_budget;
-  if (!options.text_column.empty())
-    table.text =
-        TextRole{options.text_column, options.encoding.label, options.seq, options.vocab, options.classes};
   const Table train = open_table(table, options.train.files);
   Data data{kept_rows(options, train.source),
             kept_rows(options, train.held_out),
@@ -71,17 +50,7 @@ Data open_table_files(const DataOptions& options) {
 }
 
 Data open_tokens(const DataOptions& options) {
-  CorpusOptions corpus;
-  corpus.seq = options.seq;
-  corpus.index_folder = options.index_folder;
-  corpus.vocab = options.vocab;
-  corpus.best_fit = options.best_fit;
-  corpus.separate = options.separate;
-  corpus.threads = options.threads;
-  corpus.progress = options.progress;
-  corpus.budget = options.budget;
-  corpus.bad = options.bad;
-  corpus.most_bad = options.most_bad;
+  CorpusOptions corpus = corpus_options(options);
   Data data{open_corpus(corpus, options.train.files), nullptr, {}};
   corpus.budget = options.eval_budget;
   if (!options.eval.files.empty()) data.eval = open_corpus(corpus, options.eval.files);
@@ -91,22 +60,10 @@ Data open_tokens(const DataOptions& options) {
 // To evaluate, images are never changed at random: also those that are held out of the training files. These
 // are a sample of all, because files lie class by class.
 Data open_images(const DataOptions& options) {
-  ImageDataOptions images;
-  images.tar = options.format == Format::kTar;
-  images.size = options.image;
-  images.index_folder = options.index_folder;
-  images.classes = options.classes;
-  images.threads = options.threads;
-  images.progress = options.progress;
-  images.budget = options.budget;
-  images.bad = options.bad;
-  images.most_bad = options.most_bad;
-  images.seed = options.seed;
-  images.resize = options.resize;
-  images.colors = options.colors;
+  ImageDataOptions images = image_options(options);
   const ImageShards train = open_image_shards(images, options.train.files);
   images.augment = options.augment;
-  Data data{open_image_source(images, train), nullptr, {}};
+  Data data{open_image_source(images, train), nullptr, text_of_classes(train.classes)};
   images.augment = {};
   images.budget = options.eval_budget;
   const int64_t held = has_eval(options) ? 0 : held_out(data.train->size(), options.hold_out);

@@ -107,8 +107,14 @@ std::vector<BlockField> EncodeTable::reads() const {
   std::vector<BlockField> fields;
   for (const NumericColumn& column : encoding_.numeric) fields.push_back({column.name, ValueType::kF64, 1});
   for (const std::string& name : encoding_.categorical) fields.push_back({name, ValueType::kBytes, 1});
-  fields.push_back({encoding_.label, ValueType::kBytes, 1});
+  if (reads_label_) fields.push_back({encoding_.label, ValueType::kBytes, 1});
   return fields;
+}
+
+std::shared_ptr<const EncodeTable> EncodeTable::without_label() const {
+  auto unlabelled = std::make_shared<EncodeTable>(*this);
+  unlabelled->reads_label_ = false;
+  return unlabelled;
 }
 
 std::vector<BlockField> EncodeTable::fit_reads() const {
@@ -160,7 +166,10 @@ void EncodeTable::apply(const BlockPlace&, ColumnBlock& block) const {
       buckets[r] = category_bucket(text, encoding_.buckets);
     });
   }
-  encode_labels(encoding_, block, encoded.columns.back().as<float>());
+  if (reads_label_)
+    encode_labels(encoding_, block, encoded.columns.back().as<float>());
+  else
+    encoded.columns.back().as<float>().assign(records, 0.0f);
   std::swap(block, encoded);
 }
 

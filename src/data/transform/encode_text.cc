@@ -36,7 +36,15 @@ std::string EncodeText::text() const {
 }
 
 std::vector<BlockField> EncodeText::reads() const {
-  return {{options_.column, ValueType::kBytes, 1}, {options_.label, ValueType::kBytes, 1}};
+  std::vector<BlockField> fields{{options_.column, ValueType::kBytes, 1}};
+  if (reads_label_) fields.push_back({options_.label, ValueType::kBytes, 1});
+  return fields;
+}
+
+std::shared_ptr<const EncodeText> EncodeText::without_label() const {
+  auto unlabelled = std::make_shared<EncodeText>(*this);
+  unlabelled->reads_label_ = false;
+  return unlabelled;
 }
 
 std::vector<Column> EncodeText::columns() const {
@@ -52,7 +60,7 @@ std::vector<BlockField> EncodeText::output(const std::vector<BlockField>& input)
   if (!tokens && (text.type != ValueType::kBytes || text.width != 1))
     throw UserError("column '{}' holds {}, not text or tokens; the encoder cannot read it", options_.column,
                     name_of(text.type));
-  if (input[index_of(input, options_.label)].width != 1)
+  if (reads_label_ && input[index_of(input, options_.label)].width != 1)
     throw UserError("column '{}' holds several values in a record; the label must be one", options_.label);
   return {{"tokens", ValueType::kI32, options_.seq},
           {"segments", ValueType::kI32, options_.seq},
@@ -103,8 +111,9 @@ void EncodeText::apply(const BlockPlace&, ColumnBlock& block) const {
   std::vector<int32_t> tokens(records * seq), segments(records * seq), labels(records);
   std::vector<uint8_t> visible(records * seq);
   for (size_t r = 0; r < records; ++r) encode_row(block, r, &tokens[r * seq], &visible[r * seq]);
-  for_each_text(block.column(options_.label), records,
-                [&](size_t r, std::string_view text) { labels[r] = label_of(text, r); });
+  if (reads_label_)
+    for_each_text(block.column(options_.label), records,
+                  [&](size_t r, std::string_view text) { labels[r] = label_of(text, r); });
   block.columns.clear();
   block.columns.push_back({"tokens", options_.seq, std::move(tokens)});
   block.columns.push_back({"segments", options_.seq, std::move(segments)});

@@ -32,12 +32,15 @@ class EncodeTable : public Transform {
   const TableEncoding& encoding() const { return encoding_; }
   // As a source has them.
   std::vector<Column> columns() const;
+  // The same for records whose label is not known: no such column is read, and all labels are 0.
+  std::shared_ptr<const EncodeTable> without_label() const;
 
  private:
   std::vector<BlockField> made_fields() const;
 
   EncodingOptions options_;
   TableEncoding encoding_;
+  bool reads_label_ = true;
 };
 
 // EncodeText: a column of text and one of classes as the inputs of an encoder: tokens i32[T], segments i32[T]
@@ -61,12 +64,15 @@ class EncodeText : public Transform {
 
   // As a source has them.
   std::vector<Column> columns() const;
+  // As EncodeTable's.
+  std::shared_ptr<const EncodeText> without_label() const;
 
  private:
   void encode_row(const ColumnBlock& block, size_t record, int32_t* tokens, uint8_t* visible) const;
   int32_t label_of(std::string_view text, size_t record) const;
 
   EncodeTextOptions options_;
+  bool reads_label_ = true;
 };
 
 // Transform image_input: from the columns that image formats give (image: the encoded bytes; class: a name or
