@@ -8,7 +8,6 @@
 namespace lockstep {
 namespace {
 
-constexpr const char* kAverageFile = "average.safetensors";
 constexpr const char* kStepsApplied = "steps_applied";
 
 TensorSpec spec_of(const StateTensor& tensor) { return {tensor.name, tensor.dtype, tensor.shape}; }

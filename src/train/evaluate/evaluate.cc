@@ -89,7 +89,7 @@ Evaluator::Evaluator(const Build& build, Backend& backend, const PassOptions& pa
 
 std::unique_ptr<Executable> Evaluator::prepare(const Build& build, const PassOptions& passes, int64_t batch) {
   const Model model = build(batch);
-  LOCKSTEP_CHECK(model.samples == batch && model.graph.outputs().size() == 3,
+  LOCKSTEP_CHECK(model.samples == batch && model.graph.outputs().size() >= 3,
                  "{} was not built to evaluate batches of {}", model.graph.name(), batch);
   task_ = model.task;
   Plan plan = plan_evaluation(model, backend_, passes);
@@ -129,6 +129,7 @@ void Evaluator::run_batch(Executable& executable, const Batch& batch, Scores& sc
   }
   executable.run();
   scores.add(backend_, executable, batch);
+  if (look_) look_(batch, executable);
 }
 
 EvalResult Evaluator::run(const Source& source, const AddressOf& address_of,

@@ -39,6 +39,10 @@ class Evaluator {
       const Source& source, const AddressOf& address_of, const std::function<void()>& after_batch = [] {},
       const StreamOptions& reading = {});
 
+  // Is shown every batch and what was computed of it: output 2 is the model's answer.
+  using Look = std::function<void(const Batch& batch, const Executable& computed)>;
+  void on_batch(Look look) { look_ = std::move(look); }
+
   Task task() const { return task_; }
   int64_t planned_bytes() const { return planned_bytes_; }  // inputs and arena
 
@@ -49,6 +53,7 @@ class Evaluator {
   void run_batch(Executable& executable, const Batch& batch, Scores& scores);
 
   Backend& backend_;
+  Look look_;
   int64_t batch_;
   int64_t records_;
   Task task_ = Task::kClassify;

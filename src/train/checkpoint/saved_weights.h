@@ -1,0 +1,38 @@
+// SavedWeights: what a checkpoint's evaluation reads, in the memory of a device: parameters (their moving
+// average, where one was kept), frozen ones and running statistics.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "backend/backend.h"
+#include "graph/graph.h"
+#include "train/checkpoint/checkpoint_reader.h"
+
+namespace lockstep {
+
+class SavedWeights {
+ public:
+  // Those that are inputs of the evaluation graph. Throws UserError that lists all that the checkpoint does
+  // not have in the graph's type and shape.
+  SavedWeights(const CheckpointReader& checkpoint, const Graph& graph, Backend& backend);
+
+  void* address(std::string_view name) const;
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+  std::unordered_map<std::string, void*> addresses_;
+  int64_t bytes_ = 0;
+};
+
+// One line for each tensor that the file does not have as it is wanted: "head.weight is f32[4,8] there and
+// f32[2,8] here".
+std::vector<std::string> misfits(const SafetensorsReader& file, const std::vector<TensorSpec>& wanted);
+
+// Copies a tensor to the device through a piece of host memory.
+void upload_tensor(const SafetensorsReader& file, const TensorEntry& entry, Backend& backend, void* device);
+
+}  // namespace lockstep
