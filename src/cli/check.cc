@@ -37,6 +37,7 @@ void print_arithmetic(const JobParts& parts) {
                            parts.data.train->size(), parts.schedule.warmup_steps())
             << fmt::format("# peak learning rate: {:.6g}\n", job.peak_lr)
             << fmt::format("# identity {}\n", parts.identity.sha256());
+  if (parts.initial) std::cout << fmt::format("# starts from {}\n", parts.initial->text());
   for (const std::string& note : job.notes) std::cout << "# " << note << "\n";
   if (parts.data.report) {
     std::cout << "# columns: " << column_line(*parts.data.report) << "\n";

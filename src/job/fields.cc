@@ -10,8 +10,8 @@ std::vector<Field> make_table() {
   std::vector<Field> all = {
       LOCKSTEP_FIELD(name, "the job's name").or_else("the file's name without its ending").example("fraud")};
   for (auto* part : {model_fields, data_fields, corpus_fields, image_fields, batch_fields, optimizer_fields,
-                     lr_fields, precision_fields, guard_fields, evaluation_fields, strategy_fields,
-                     pool_fields, vertex_fields, output_fields})
+                     lr_fields, precision_fields, guard_fields, evaluation_fields, start_fields,
+                     strategy_fields, pool_fields, vertex_fields, output_fields})
     for (Field& field : part()) all.push_back(std::move(field));
   return all;
 }
@@ -61,6 +61,10 @@ std::vector<std::string_view> names_in(std::string_view section) {
     if (std::find(names.begin(), names.end(), rest) == names.end()) names.push_back(rest);
   }
   return names;
+}
+
+std::string_view key_of_plain_value(std::string_view section) {
+  return section == "train.init_from" ? "run" : "";
 }
 
 std::string_view section_doc(std::string_view path) {

@@ -18,6 +18,8 @@ const Field* find_field(std::string_view path);
 bool is_section(std::string_view path);
 // The names directly below a section ("" for the top), without repeats.
 std::vector<std::string_view> names_in(std::string_view section);
+// Which key of a section a plain value in its place stands for; empty: it must be a map.
+std::string_view key_of_plain_value(std::string_view section);
 // What the section is for, one line; empty for one that needs no words.
 std::string_view section_doc(std::string_view path);
 
@@ -32,6 +34,7 @@ std::vector<Field> lr_fields();
 std::vector<Field> precision_fields();
 std::vector<Field> guard_fields();
 std::vector<Field> evaluation_fields();
+std::vector<Field> start_fields();
 std::vector<Field> strategy_fields();
 std::vector<Field> pool_fields();
 std::vector<Field> vertex_fields();

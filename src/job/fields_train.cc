@@ -133,4 +133,21 @@ std::vector<Field> evaluation_fields() {
   };
 }
 
+std::vector<Field> start_fields() {
+  return {
+      LOCKSTEP_FIELD(train.init_from.run,
+                     "a trained run, or one of its checkpoints, whose weights this run starts from; also "
+                     "written as init_from: PATH")
+          .or_else("none: weights are drawn")
+          .example("runs/base"),
+      LOCKSTEP_FIELD(train.init_from.only,
+                     "parameters to take, by name with * and ?; the others are drawn as they would be")
+          .or_else("all")
+          .example("[\"bottom.*\", \"table.*\"]"),
+      LOCKSTEP_FIELD(train.init_from.except, "parameters not to take, such as those of a new last layer")
+          .or_else("none")
+          .example("[\"top.2.*\"]"),
+  };
+}
+
 }  // namespace lockstep

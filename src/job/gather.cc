@@ -96,6 +96,8 @@ class Walker {
   }
 
   void subsection(const std::string& path, int line, const YamlNode& value) {
+    const std::string_view plain = key_of_plain_value(table_path(path));
+    if (!plain.empty() && value.is_scalar()) return key(path, std::string(plain), line, value);
     if (value.is_null()) {
       if (origin_.kind == Origin::Kind::kSet)
         std::erase_if(into_.values, [&](const auto& entry) { return entry.first.starts_with(path + "."); });

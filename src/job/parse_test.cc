@@ -276,5 +276,25 @@ TEST(Parse, TheSameThingUnderTwoNamesIsRefused) {
             "gradient_accumulation_steps, or write 32");
 }
 
+TEST(Parse, InitFromIsAPathOrASection) {
+  const auto from = [&](std::string_view value, std::vector<std::string> overrides = {}) {
+    std::string text(kSmall);
+    text.insert(text.find("  steps: 100"), fmt::format("  init_from: {}\n", value));
+    return parse(text, std::move(overrides)).train.init_from;
+  };
+  EXPECT_EQ(from("runs/base").run, "runs/base");
+  const InitFromSpec section = from("{run: runs/base, only: [\"h.*\", wte.weight], except: [\"h.1.*\"]}");
+  EXPECT_EQ(section.run, "runs/base");
+  EXPECT_EQ(section.only, (std::vector<std::string>{"h.*", "wte.weight"}));
+  EXPECT_EQ(section.except, std::vector<std::string>{"h.1.*"});
+  EXPECT_EQ(from("runs/base", {"train.init_from=runs/other"}).run, "runs/other");
+  EXPECT_EQ(from("runs/base", {"train.init_from="}).run, "");
+  // What is printed reads back.
+  const JobSpec spec =
+      parse(std::string(kSmall), {"train.init_from=runs/base", "train.init_from.only=[h.*]"});
+  EXPECT_EQ(parse(to_yaml(spec)).train.init_from.run, "runs/base");
+  EXPECT_EQ(parse(to_yaml(spec)).train.init_from.only, std::vector<std::string>{"h.*"});
+}
+
 }  // namespace
 }  // namespace lockstep

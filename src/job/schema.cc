@@ -131,6 +131,10 @@ std::string job_schema() {
                {"properties", Json::object()},
                {"additionalProperties", false}};
   for (const Field& field : job_fields()) add_field(root, field);
+  for (const Field& field : job_fields())
+    if (const std::string_view path = field.path().substr(0, field.path().rfind('.'));
+        !key_of_plain_value(path).empty())
+      section(root, path)["type"] = {"object", "string"};
   for (auto& [name, property] : root["properties"].items())
     if (const std::string_view doc = section_doc(name); !doc.empty()) property["description"] = doc;
   root["properties"]["jobSpec"] = {{"type", "object"},

@@ -158,6 +158,12 @@ struct EarlyStopSpec {
   double min_delta = 0;
 };
 
+// The weights of another run to start from.
+struct InitFromSpec {
+  std::string run;                        // its folder, or one checkpoint; empty: weights are drawn
+  std::vector<std::string> only, except;  // patterns of names; both empty: all
+};
+
 struct TrainSpec {
   std::optional<int64_t> steps;
   std::optional<double> epochs;
@@ -174,6 +180,7 @@ struct TrainSpec {
   EvalSpec eval;
   EarlyStopSpec early_stop;
   Recompute recompute = Recompute::kNone;
+  InitFromSpec init_from;
 };
 
 struct ReduceSpec {

@@ -47,6 +47,7 @@ std::vector<std::string> announcement(const JobParts& parts, const Group* group,
                            job.microbatches, spec.train.microbatch, job.leaves));
   line("course", course_line(parts.schedule, spec.train.lr.decay, parts.steps()));
   line("peak lr", parts.schedule.reason());
+  if (parts.initial) line("start", parts.initial->text());
   line("machine", fmt::format("{}, {} threads, {:.1f} MiB planned", architecture,
                               job_threads(spec, parts.host), static_cast<double>(planned_bytes) / (1 << 20)));
   if (group != nullptr) {

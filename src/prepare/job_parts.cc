@@ -22,9 +22,11 @@ JobParts build_parts(JobSpec spec, Backend& backend, const HostShare& host, bool
   options.draws_weights = leads;
   Identity identity = job_identity(spec, resolved, schedule, model, data,
                                    {backend.architecture(), measured_arithmetic(spec, backend)});
-  return {std::move(spec),    host,     std::move(data), inputs,
-          std::move(model),   resolved, schedule,        std::move(options),
-          std::move(identity)};
+  std::optional<InitialWeights> initial = job_initial_weights(spec, model);
+  if (initial) add_to_identity(*initial, identity);
+  return {std::move(spec),     host,     std::move(data), inputs,
+          std::move(model),    resolved, schedule,        std::move(options),
+          std::move(identity), initial};
 }
 
 }  // namespace lockstep

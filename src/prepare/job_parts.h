@@ -5,6 +5,7 @@
 #include "job/resolve.h"
 #include "model/model.h"
 #include "prepare/host_share.h"
+#include "prepare/initial_weights.h"
 #include "prepare/job_model.h"
 #include "train/checkpoint/identity.h"
 #include "train/rate/schedule.h"
@@ -26,6 +27,7 @@ struct JobParts {
   Schedule schedule;
   TrainOptions options;
   Identity identity;
+  std::optional<InitialWeights> initial = {};  // of another run; nothing: weights are drawn
 
   int64_t steps() const { return *resolved.steps; }
 };

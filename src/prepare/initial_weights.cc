@@ -1,0 +1,150 @@
+#include "prepare/initial_weights.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/error.h"
+#include "base/sha256.h"
+#include "prepare/trained_run.h"
+#include "train/checkpoint/checkpoint_writer.h"
+#include "train/checkpoint/saved_weights.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kMostNamed = 8;
+
+bool matches(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+    return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  });
+}
+
+std::vector<TensorSpec> tensors_of(const Model& model) {
+  std::vector<TensorSpec> tensors;
+  for (const GraphInput& input : model.graph.inputs()) {
+    const bool of_model =
+        input.role == Role::kParam || input.role == Role::kFrozen || input.role == Role::kStatistic;
+    const Type& type = model.graph.type(input.value);
+    if (of_model) tensors.push_back({model.graph.name(input.value), type.dtype, type.shape});
+  }
+  return tensors;
+}
+
+void check_patterns(const JobSpec& spec, const std::vector<TensorSpec>& tensors) {
+  const auto check = [&](const char* key, const std::vector<std::string>& patterns) {
+    for (const std::string& pattern : patterns)
+      if (std::none_of(tensors.begin(), tensors.end(),
+                       [&](const TensorSpec& tensor) { return matches({pattern}, tensor.name); }))
+        throw UserError("{}: {} names '{}', which fits no parameter of this model; the first is {}",
+                        spec.where(key), key, pattern, tensors.front().name);
+  };
+  check("train.init_from.only", spec.train.init_from.only);
+  check("train.init_from.except", spec.train.init_from.except);
+}
+
+std::string sha256_in_manifest(const std::string& checkpoint) {
+  for (const FileRecord& file : read_manifest(checkpoint).files)
+    if (file.name == kModelFile) return file.sha256;
+  throw UserError("{}: there are no weights in it", checkpoint);
+}
+
+// It would go on from there, or with --fresh remove what it starts from.
+void refuse_own_output(const JobSpec& spec, const std::string& checkpoint) {
+  const auto real = [](const std::string& path) { return std::filesystem::weakly_canonical(path); };
+  const std::string& own = spec.checkpoint.dir.empty() ? spec.output : spec.checkpoint.dir;
+  if (real(checkpoint).parent_path() == real(own))
+    throw UserError("{}: train.init_from.run is what this job itself writes; give it another `output`",
+                    spec.where("train.init_from.run"));
+}
+
+std::string some_of(const std::vector<std::string>& names) {
+  const size_t shown = std::min(names.size(), kMostNamed);
+  std::string text =
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<int64_t>(shown), ", "));
+  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
+  return text;
+}
+
+}  // namespace
+
+std::string InitialWeights::text() const {
+  std::string text = fmt::format("{} tensors of {}", taken.size(), checkpoint);
+  if (!drawn.empty()) text += fmt::format("; drawn: {}", some_of(drawn));
+  return text;
+}
+
+std::optional<InitialWeights> job_initial_weights(const JobSpec& spec, const Model& model) {
+  const InitFromSpec& from = spec.train.init_from;
+  constexpr const char* kRun = "train.init_from.run";
+  if (from.run.empty()) {
+    if (!from.only.empty() || !from.except.empty())
+      throw UserError("{}: train.init_from does not say which run to start from; write {}", spec.file, kRun);
+    return std::nullopt;
+  }
+  InitialWeights weights;
+  try {
+    weights.checkpoint = find_checkpoint(from.run);
+  } catch (const UserError& error) {
+    throw UserError("{}: {}: {}", spec.where(kRun), kRun, error.what());
+  }
+  refuse_own_output(spec, weights.checkpoint);
+  const std::vector<TensorSpec> tensors = tensors_of(model);
+  check_patterns(spec, tensors);
+  weights.sha256 = sha256_in_manifest(weights.checkpoint);
+  const SafetensorsReader file((std::filesystem::path(weights.checkpoint) / kModelFile).string());
+  std::vector<TensorSpec> wanted;
+  for (const TensorSpec& tensor : tensors) {
+    const bool takes =
+        (from.only.empty() || matches(from.only, tensor.name)) && !matches(from.except, tensor.name);
+    (takes ? weights.taken : weights.drawn).push_back(tensor.name);
+    if (takes) wanted.push_back(tensor);
+  }
+  std::vector<std::string> problems = misfits(file, wanted);
+  // Where everything is taken, nothing of the other model may be lost without a word.
+  if (from.only.empty() && from.except.empty()) {
+    std::set<std::string> known;
+    for (const TensorSpec& tensor : tensors) known.insert(tensor.name);
+    for (const TensorEntry& entry : file.tensors())
+      if (!known.contains(entry.tensor.name))
+        problems.push_back(fmt::format("{} is there, and this model has no such tensor", entry.tensor.name));
+  }
+  if (!problems.empty())
+    throw UserError(
+        "{}: {}: the weights of {} do not fit this model:\n  {}\ntake those that do with "
+        "train.init_from.only or train.init_from.except, or make the models alike",
+        spec.where(kRun), kRun, weights.checkpoint, fmt::join(problems, "\n  "));
+  if (weights.taken.empty())
+    throw UserError("{}: train.init_from takes no parameter; leave it out, or widen its patterns",
+                    spec.where(kRun));
+  return weights;
+}
+
+void add_to_identity(const InitialWeights& weights, Identity& identity) {
+  identity.add("train.init_from.weights", weights.sha256);
+  // By its hash: a model may have hundreds.
+  identity.add("train.init_from.taken", sha256(fmt::format("{}", fmt::join(weights.taken, "\n"))));
+}
+
+void start_from(const InitialWeights& weights, TrainStep& train) {
+  const CheckpointReader checkpoint(weights.checkpoint);
+  if (sha256_in_manifest(weights.checkpoint) != weights.sha256)
+    throw UserError("{}: the weights were changed while the run began; start it again", weights.checkpoint);
+  const SafetensorsReader& file = checkpoint.tensors(kModelFile);
+  const TrainState& state = train.state();
+  state.gate().wait();
+  const std::set<std::string> taken(weights.taken.begin(), weights.taken.end());
+  for (const StateTensor& tensor : state.model())
+    if (taken.contains(tensor.name))
+      upload_tensor(file, file.at(TensorSpec{tensor.name, tensor.dtype, tensor.shape}), train.backend(),
+                    tensor.data);
+  // In the order of the parameters.
+  for (size_t i = 0; i < state.averages().size(); ++i)
+    if (taken.contains(state.params()[i].name))
+      train.backend().copy(state.averages()[i].data, state.params()[i].data, state.params()[i].bytes());
+}
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+// A run that was trained before, to be used: one of its checkpoints, the job that made it, and the constants
+// by which it reads records.
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "job/spec.h"
+#include "train/checkpoint/checkpoint_reader.h"
+
+namespace lockstep {
+
+// The folder of a checkpoint: the one that is named, or the newest complete one of a run. Throws UserError
+// where there is none.
+std::string find_checkpoint(const std::string& run_or_checkpoint);
+
+struct TrainedRun {
+  std::string path;  // of the checkpoint
+  JobSpec spec;
+  std::string constants;  // `encoding.txt`; empty: records need none
+  std::unique_ptr<const CheckpointReader> checkpoint;
+  std::optional<int64_t> best_step;  // of the run, where another checkpoint is its best
+
+  int64_t step() const { return checkpoint->step(); }
+};
+
+// `overrides` change the job that is kept with the checkpoint, as --set does. Throws UserError for what is
+// damaged or no run.
+TrainedRun open_trained_run(const std::string& run_or_checkpoint,
+                            std::span<const std::string> overrides = {});
+
+}  // namespace lockstep
