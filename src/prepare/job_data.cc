@@ -230,12 +230,9 @@ bool evaluates_apart(const JobSpec& spec) {
   return !spec.data.eval.files.empty() || format_of(spec) == DataOptions::Format::kFraud;
 }
 
-Data open_job_data(const JobSpec& spec, const HostShare& host, bool evaluates, const IndexProgress& progress,
-                   const IndexProgress& cache_progress, Keeping keeping) {
+DataOptions job_data_options(const JobSpec& spec, const HostShare& host) {
   DataOptions options;
-  options.index_folder = {spec.data.index_folder, keeping == Keeping::kYes};
-  options.progress = progress;
-  options.cache_progress = cache_progress;
+  options.index_folder = spec.data.index_folder;
   options.cache = spec.data.cache == DataCache::kRows;
   options.cache_folder = spec.data.cache_folder;
   options.format = format_of(spec);
@@ -261,11 +258,6 @@ Data open_job_data(const JobSpec& spec, const HostShare& host, bool evaluates, c
   options.separate = spec.data.documents == DocumentUse::kSeparate;
   set_images(spec, options);
   options.threads = job_threads(spec, host);
-  options.evaluates = evaluates;
-  if (!evaluates && !options.eval.files.empty()) {
-    options.eval = {};
-    options.hold_out = 0;
-  }
   for (const TransformSpec& transform : spec.data.train.transforms)
     options.transforms.push_back({transform.name, {transform.settings.begin(), transform.settings.end()}});
   options.bad = spec.data.errors.policy == DataErrors::kSkip ? BadRecords::kSkip : BadRecords::kStop;
@@ -284,6 +276,20 @@ Data open_job_data(const JobSpec& spec, const HostShare& host, bool evaluates, c
   const ReadingMemory memory(spec);
   options.budget = memory.train;
   options.eval_budget = memory.eval;
+  return options;
+}
+
+Data open_job_data(const JobSpec& spec, const HostShare& host, bool evaluates, const IndexProgress& progress,
+                   const IndexProgress& cache_progress, Keeping keeping) {
+  DataOptions options = job_data_options(spec, host);
+  options.index_folder.writes = keeping == Keeping::kYes;
+  options.progress = progress;
+  options.cache_progress = cache_progress;
+  options.evaluates = evaluates;
+  if (!evaluates && !options.eval.files.empty()) {
+    options.eval = {};
+    options.hold_out = 0;
+  }
   Data data = open_data(options);
   // Rows that are kept take none.
   if (!options.cache) check_memory(spec, data);
@@ -306,10 +312,12 @@ StepOrder job_order(const JobParts& parts) {
   return {job_read_order(parts.spec, parts.data), parts.spec.train.microbatch, parts.resolved.microbatches};
 }
 
-InputSizes input_sizes(const Source& source) {
+InputSizes input_sizes(const Source& source) { return input_sizes(source.columns()); }
+
+InputSizes input_sizes(const std::vector<Column>& columns) {
   InputSizes sizes;
   int64_t tables = 0;
-  for (const Column& column : source.columns()) {
+  for (const Column& column : columns) {
     if (column.name == "dense") sizes.dense = column.shape.numel();
     tables += column.name.starts_with("category.") ? 1 : 0;
     sizes.weighted = sizes.weighted || column.name == kWeightsColumn;

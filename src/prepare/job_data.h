@@ -11,6 +11,9 @@ namespace lockstep {
 // Whether there are records to evaluate on that only who evaluates opens: those in files of their own, and
 // generated transactions.
 bool evaluates_apart(const JobSpec& spec);
+// What the job says about its data, in the terms of the parts that open it. Throws UserError for what does
+// not hold together.
+DataOptions job_data_options(const JobSpec& spec, const HostShare& host);
 // Reads or generates the records. What lies apart to evaluate on is passed over by who does not evaluate.
 // Throws UserError that names file and line.
 Data open_job_data(const JobSpec& spec, const HostShare& host, bool evaluates = true,
@@ -21,5 +24,6 @@ ReadOrder job_read_order(const JobSpec& spec, const Data& data);
 StepOrder job_order(const JobParts& parts);
 // The columns of a table; the defaults where the source has none.
 InputSizes input_sizes(const Source& source);
+InputSizes input_sizes(const std::vector<Column>& columns);
 
 }  // namespace lockstep
