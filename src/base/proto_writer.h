@@ -1,5 +1,6 @@
-// ProtoWriter: a protocol buffer message, field by field, in the wire encoding. Enough for event files and
-// records of features; a library and a code generator for a few message types would be heavier than this.
+// ProtoWriter: a protocol buffer message, field by field, in the wire encoding. Enough for event files,
+// records of features and ONNX models; a library and a code generator for a few message types would be
+// heavier than this.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -30,6 +31,13 @@ class ProtoWriter {
     key(field, 2);
     varint(value.size());
     bytes_ += value;
+    return *this;
+  }
+
+  // The beginning of such a field, for whoever writes its bytes behind these himself.
+  ProtoWriter& begin_bytes(int field, uint64_t size) {
+    key(field, 2);
+    varint(size);
     return *this;
   }
 
