@@ -57,6 +57,7 @@ int run_cli(int argc, char** argv) {
   add_lr_command(app);
   add_bench_command(app);
   add_data_command(app);
+  add_export_command(app);
   try {
     app.parse(argc, argv);
     return kDone;

@@ -21,5 +21,6 @@ void add_schema_command(CLI::App& app);
 void add_lr_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_data_command(CLI::App& app);
+void add_export_command(CLI::App& app);
 
 }  // namespace lockstep
