@@ -6,6 +6,8 @@
 #include "base/does_not_fit.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "base/version.h"
+#include "cli/command_tree.h"
 #include "cli/exit.h"
 #include "observe/terminal.h"
 
@@ -37,12 +39,24 @@ void tell(std::string_view what) {
   std::cerr << "lockstep: " << printable_lines(what) << (what.ends_with('\n') ? "" : "\n");
 }
 
+// Help and the version are no errors; a name that nobody knows is told with the nearest one.
+int refuse_arguments(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  if (error.get_exit_code() == 0) return app.exit(error);
+  const std::string unknown = unknown_name(app, {argv + 1, argv + argc});
+  if (unknown.empty())
+    app.exit(error);
+  else
+    std::cerr << "lockstep: " << unknown << "\n";
+  return kBadUsage;
+}
+
 }  // namespace
 
 int run_cli(int argc, char** argv) {
   const ShownOutput shown;
   CLI::App app{"Lockstep: distributed training that gives the same bits at any scale", "lockstep"};
   app.require_subcommand(1);
+  app.set_version_flag("--version", fmt::format("lockstep {}", kVersion), "print the version");
   add_version_command(app);
   add_env_command(app);
   add_graph_command(app);
@@ -58,13 +72,15 @@ int run_cli(int argc, char** argv) {
   add_bench_command(app);
   add_data_command(app);
   add_export_command(app);
+  add_completion_command(app);
+  add_help_command(app);
   try {
     app.parse(argc, argv);
     return kDone;
   } catch (const Exit& exit) {
     return exit.code;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kBadUsage;
+    return refuse_arguments(app, error, argc, argv);
   } catch (const DoesNotFit& error) {
     tell(error.what());
     return kDoesNotFit;
