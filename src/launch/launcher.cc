@@ -5,6 +5,7 @@
 
 #include "base/cores.h"
 #include "base/error.h"
+#include "launch/console.h"
 #include "launch/families.h"
 #include "launch/rendezvous.h"
 #include "launch/store_server.h"
@@ -97,7 +98,8 @@ WorkerSetResult launch(const LaunchRequest& request) {
                     .output = request.output,
                     .log_folder = request.log_folder,
                     .most_restarts = request.most_restarts,
-                    .cores = available_cores().usable};
+                    .cores = available_cores().usable,
+                    .live_columns = Console(request.err).columns()};
   // Workers that are started again must find nothing of those before them in the store.
   options.prepare = [&](RunLayout& layout) {
     if (nodes.rank != 0) return;

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/live_line.h"
 #include "base/log.h"
 #include "launch/console.h"
 #include "launch/error_file.h"
@@ -33,6 +34,7 @@ struct Worker {
   WorkerProcess process;
   LineSplitter out_lines = {};
   LineSplitter err_lines = {};
+  TimePoint live_kept = {};  // when its live line last went into the log
   bool ended = false;
 };
 
@@ -92,6 +94,7 @@ class WorkerSet {
   void wait();
   void pass_on_signals();
   void read_lines(Worker& worker);
+  void take_line(Worker& worker, std::string_view line, Console& console);
   void read_stream(Worker& worker, Descriptor& stream, LineSplitter& lines, Console& console);
   void reap();
   void judge(const Worker& worker, Ending ending);
@@ -214,11 +217,23 @@ void WorkerSet::pass_on_signals() {
   }
 }
 
+// A live line is shown in place of the one before it, and logged as seldom as a worker without a terminal
+// would print its progress.
+void WorkerSet::take_line(Worker& worker, std::string_view line, Console& console) {
+  if (const auto live = live_text(line)) {
+    constexpr std::chrono::seconds kLogged{10};
+    console.live(*live);
+    if (live->empty() || steady_clock::now() - worker.live_kept < kLogged) return;
+    worker.live_kept = steady_clock::now();
+    return worker.output.keep(*live);
+  }
+  worker.output.keep(line);
+  if (&console == &out_) err_.hide_live();  // both may show on one terminal
+  console.line(fmt::format("{} | {}", worker_name(worker.rank), line));
+}
+
 void WorkerSet::read_stream(Worker& worker, Descriptor& stream, LineSplitter& lines, Console& console) {
-  const auto take = [&](std::string_view line) {
-    worker.output.keep(line);
-    console.line(fmt::format("{} | {}", worker_name(worker.rank), line));
-  };
+  const auto take = [&](std::string_view line) { take_line(worker, line, console); };
   // A bound, so that one that prints without end does not keep the others from being watched.
   constexpr int kMostAtOnce = 16;
   std::array<char, size_t{64} << 10> buffer;

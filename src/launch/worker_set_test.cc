@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/test_folder.h"
+#include "launch/console.h"
 #include "launch/environment.h"
 #include "launch/error_file.h"
 #include "launch/oom.h"
@@ -98,6 +99,80 @@ void expect_killed(pid_t orphan) {
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
 }
 void expect_gone(pid_t pid) { EXPECT_NE(kill(pid, 0), 0) << pid; }
+
+// A terminal of its own, whose other end collects what is shown.
+class PseudoTerminal {
+ public:
+  PseudoTerminal() : ours_(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)) {
+    grantpt(ours_.get());
+    unlockpt(ours_.get());
+    theirs_ = Descriptor(open(ptsname(ours_.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  }
+  int descriptor() const { return theirs_.get(); }
+  std::string shown() const {
+    std::string text(size_t{1} << 16, '\0');
+    const ssize_t got = read(ours_.get(), text.data(), text.size());
+    text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+    return text;
+  }
+
+ private:
+  Descriptor ours_, theirs_;
+};
+
+// What rewrites a line of worker 0 on a terminal, and what its log has of it.
+TEST_F(WorkerSetTest, TheLiveLineStaysBelowTheOthers) {
+  const PseudoTerminal terminal;
+  WorkerSetOptions live =
+      options(2,
+              "echo columns $LOCKSTEP_LIVE_COLUMNS; "
+              "[ $RANK = 1 ] || { printf '\\rstep 1\\n\\rstep 2\\nnote\\n\\r\\nstep 3\\n' >&2; }");
+  live.err = terminal.descriptor();
+  live.layout.live_columns = 60;
+  EXPECT_EQ(run_workers(live).exit_code, 0);
+  const std::string shown_there = terminal.shown();
+  // Each after the one before; lines end with a carriage return on a terminal.
+  size_t at = 0;
+  for (const char* part : {"worker-0 | note\r\n", "worker-0 | step 3\r\n"}) {
+    at = shown_there.find(part, at);
+    ASSERT_NE(at, std::string::npos) << part << " in " << shown_there;
+  }
+  EXPECT_EQ(shown_there.find("worker-0 | step 2"), std::string::npos) << shown_there;
+  EXPECT_NE(shown("out").find("worker-0 | columns 60\n"), std::string::npos) << shown("out");
+  EXPECT_NE(shown("out").find("worker-1 | columns\n"), std::string::npos) << shown("out");
+  EXPECT_EQ(shown("logs/worker-0.log").find('\r'), std::string::npos);
+  EXPECT_NE(shown("logs/worker-0.log").find("step 1\n"), std::string::npos) << "the first of ten seconds";
+  EXPECT_EQ(shown("logs/worker-0.log").find("step 2\n"), std::string::npos);
+}
+
+TEST(Console, RewritesTheLiveLineInPlace) {
+  const PseudoTerminal terminal;
+  Console console(terminal.descriptor());
+  ASSERT_GT(console.columns(), 0);
+  console.live("step 1");
+  console.flush();
+  console.live("step 2");
+  console.flush();
+  EXPECT_EQ(terminal.shown(), "\rstep 1\x1b[K\rstep 2\x1b[K");
+  console.line("note");
+  console.flush();
+  EXPECT_EQ(terminal.shown(), "\r\x1b[Knote\r\n\rstep 2\x1b[K");
+  console.hide_live();
+  EXPECT_EQ(terminal.shown(), "\r\x1b[K");
+  console.flush();
+  EXPECT_EQ(terminal.shown(), "\rstep 2\x1b[K");
+  console.live("");
+  console.flush();
+  console.line("end");
+  console.finish();
+  EXPECT_EQ(terminal.shown(), "\r\x1b[Kend\r\n");
+  console.live("step 3");
+  console.flush();
+  console.finish();
+  EXPECT_EQ(terminal.shown(), "\rstep 3\x1b[K\r\n") << "what it said last stays";
+  const Descriptor file(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  EXPECT_EQ(Console(file.get()).columns(), 0);
+}
 
 TEST_F(WorkerSetTest, LinesCarryNamesAndAreKept) {
   const auto result = run(2, "echo out $RANK of $WORLD_SIZE; echo err >&2; printf unfinished");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/live_line.h"
 #include "launch/placement.h"
 
 namespace lockstep {
@@ -58,6 +59,8 @@ Variables worker_variables(const RunLayout& layout, int64_t local_rank, const Va
   set("TORCHELASTIC_RUN_ID", layout.run_id);
   set("TORCHELASTIC_RESTART_COUNT", layout.restarts);
   set("TORCHELASTIC_MAX_RESTARTS", layout.most_restarts);
+  variables.erase(kLiveColumnsVariable);
+  if (rank == 0 && layout.live_columns > 0) set(kLiveColumnsVariable, layout.live_columns);
   // An outer torchrun's store is not the one of these workers.
   variables.erase("TORCHELASTIC_USE_AGENT_STORE");
   set("LOCKSTEP_STORE", to_string(layout.store));

@@ -21,7 +21,8 @@ struct RunLayout {
   std::string log_folder;             // for TORCHELASTIC_ERROR_FILE; none if empty
   int64_t restarts = 0;
   int64_t most_restarts = 0;
-  int64_t cores = 1;  // that the workers of this host have together
+  int64_t cores = 1;     // that the workers of this host have together
+  int live_columns = 0;  // of the terminal that shows worker 0's live line (base/live_line.h); 0: none
 
   int64_t workers() const { return nodes * workers_per_node; }
   int64_t rank_of(int64_t local_rank) const { return node_rank * workers_per_node + local_rank; }

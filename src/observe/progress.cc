@@ -1,8 +1,12 @@
 #include "observe/progress.h"
 
+#include <charconv>
 #include <chrono>
+#include <cstdlib>
+#include <cstring>
 #include <ostream>
 
+#include "base/live_line.h"
 #include "base/printable.h"
 #include "observe/terminal.h"
 
@@ -15,6 +19,14 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// 0 where no launcher asks for a live line.
+int launcher_columns() {
+  const char* text = std::getenv(kLiveColumnsVariable);
+  int columns = 0;
+  if (text != nullptr) std::from_chars(text, text + std::strlen(text), columns);
+  return columns;
+}
+
 }  // namespace
 
 ProgressOptions progress_options_for(int file_descriptor, int64_t total_steps) {
@@ -22,6 +34,10 @@ ProgressOptions progress_options_for(int file_descriptor, int64_t total_steps) {
   options.total_steps = total_steps;
   options.terminal = is_terminal(file_descriptor);
   options.width = [file_descriptor] { return terminal_width(file_descriptor); };
+  if (const int columns = launcher_columns(); columns > 0 && !options.terminal) {
+    options.terminal = options.relayed = true;
+    options.width = [columns] { return columns; };
+  }
   return options;
 }
 
@@ -64,8 +80,16 @@ void Progress::message(std::string_view text) { line(printable(text)); }
 
 void Progress::finish() {
   if (any_ && !current_) show(true);
-  if (painted_) out_ << "\n" << std::flush;
+  if (painted_) end_line();
   painted_ = false;
+}
+
+// What was last shown stays, as a line like any other.
+void Progress::end_line() {
+  if (options_.relayed)
+    out_ << live_line("") << progress_text(state_, options_.width() - 1) << "\n" << std::flush;
+  else
+    out_ << "\n" << std::flush;
 }
 
 void Progress::show(bool now) {
@@ -78,15 +102,19 @@ void Progress::show(bool now) {
     out_ << progress_text(state_, 1 << 20) << "\n" << std::flush;
     return;
   }
-  // The last column stays free: some terminals wrap as soon as it is written.
-  out_ << "\r" << progress_text(state_, options_.width() - 1) << "\x1b[K" << std::flush;
   painted_ = true;
+  // The last column stays free: some terminals wrap as soon as it is written.
+  const std::string text = progress_text(state_, options_.width() - 1);
+  if (options_.relayed)
+    out_ << live_line(text) << std::flush;
+  else
+    out_ << "\r" << text << "\x1b[K" << std::flush;
 }
 
 void Progress::line(std::string_view text) {
-  if (painted_) out_ << "\r\x1b[K";
+  if (painted_ && !options_.relayed) out_ << "\r\x1b[K";
   out_ << text << "\n" << std::flush;
-  if (!painted_) return;
+  if (!painted_ || options_.relayed) return;  // the launcher shows its line again by itself
   painted_ = false;
   show(true);
 }

@@ -1,6 +1,7 @@
-// Progress: what a run shows while it trains. On a terminal one line that is rewritten; otherwise plain lines
-// without control characters, at a bounded rate: the first step, then at most one every few seconds, the last
-// step, and every evaluation.
+// Progress: what a run shows while it trains. On a terminal one line that is rewritten, by itself or, where
+// its output goes through a launcher, by that (base/live_line.h); otherwise plain lines without control
+// characters, at a bounded rate: the first step, then at most one every few seconds, the last step, and every
+// evaluation.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,13 +17,15 @@ namespace lockstep {
 struct ProgressOptions {
   int64_t total_steps = 0;        // 0: not known
   bool terminal = false;          // rewrite one line
+  bool relayed = false;           // with `terminal`: the launcher rewrites it
   double repaint_seconds = 0.1;   // on a terminal, at most this often
   double line_seconds = 10;       // elsewhere
   std::function<int()> width;     // columns of the terminal, asked at every repaint; 80 if empty
   std::function<double()> clock;  // seconds that only go up; the steady clock if empty
 };
 
-// For a stream that shows on this file descriptor.
+// For a stream that shows on this file descriptor, or on the terminal of the launcher that asks for a live
+// line.
 ProgressOptions progress_options_for(int file_descriptor, int64_t total_steps);
 
 class Progress {
@@ -43,6 +46,7 @@ class Progress {
  private:
   void show(bool now);
   void line(std::string_view text);
+  void end_line();
 
   std::ostream& out_;
   ProgressOptions options_;

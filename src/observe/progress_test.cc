@@ -32,6 +32,36 @@ ProgressState state() {
   return state;
 }
 
+// Through a launcher: lines that begin with a carriage return are the live line, all others stay.
+TEST(Progress, TellsTheLauncherWhichLineIsLive) {
+  std::ostringstream out;
+  double now = 0;
+  ProgressOptions options;
+  options.total_steps = 2000;
+  options.terminal = options.relayed = true;
+  options.width = [] { return 30; };
+  options.clock = [&] { return now; };
+  Progress progress(out, options);
+  progress.step(step(1));
+  now += 0.01;
+  progress.step(step(2));  // too soon to be shown again
+  progress.message("a note");
+  now += 0.2;
+  progress.step(step(3));
+  progress.finish();
+  EXPECT_EQ(out.str(),
+            "\rstep 1/2000  loss 0.4313\na note\n\rstep 3/2000  loss 0.4313\n\r\nstep 3/2000  loss 0.4313\n");
+}
+
+TEST(Progress, LooksForALauncherThatWantsALiveLine) {
+  setenv("LOCKSTEP_LIVE_COLUMNS", "73", 1);
+  const ProgressOptions relayed = progress_options_for(-1, 10);
+  unsetenv("LOCKSTEP_LIVE_COLUMNS");
+  EXPECT_TRUE(relayed.terminal && relayed.relayed);
+  EXPECT_EQ(relayed.width(), 73);
+  EXPECT_FALSE(progress_options_for(-1, 10).terminal);
+}
+
 TEST(ProgressText, HasEverythingWhereThereIsRoom) {
   EXPECT_EQ(progress_text(state(), 200),
             "step 120/2000  loss 0.4313  lr 8e-4  norm 1.3  10.2k samples/s  eta 1:05  "

@@ -122,6 +122,25 @@ TEST(CommandLine, CompletesInZsh) {
   EXPECT_EQ(ended.code, 0) << ended.err;
 }
 
+// A terminal for the whole program: worker 0's line is rewritten in place, without the worker's name.
+TEST(CommandLine, ShowsOneLiveLineForSeveralWorkers) {
+  const char* const script = "/usr/bin/script";
+  if (!std::filesystem::exists(script)) GTEST_SKIP() << "there is no " << script;
+  const TrainCase job(kGptJob);
+  std::string command = LOCKSTEP_PROGRAM;
+  for (const std::string& argument : job.arguments("run", {"strategy.workers=2"})) command += " " + argument;
+  const Ended ended = ChildProcess({script, "-qec", command, "/dev/null"}, job.log("script")).wait();
+  EXPECT_EQ(ended.code, 0) << ended.out;
+  EXPECT_NE(ended.out.find("\rstep 1/30  loss "), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("worker-0 | step 30/30  loss "), std::string::npos) << "what stays in the end";
+  EXPECT_EQ(ended.out.find("worker-0 | step 1/30"), std::string::npos);
+  // The logs are plain.
+  const std::string log = job.text("run", "logs/worker-0.log");
+  EXPECT_NE(log.find("step 1/30  loss "), std::string::npos) << log;
+  EXPECT_EQ(log.find('\r'), std::string::npos);
+  EXPECT_EQ(log.find('\x1b'), std::string::npos);
+}
+
 TEST(CommandLine, RefusesAnotherShell) {
   EXPECT_NE(refused({"completion", "fish"}).find("fish"), std::string::npos);
 }
