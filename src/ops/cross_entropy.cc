@@ -1,8 +1,9 @@
-// cross_entropy(logits: [N, V], labels: i32[N]) {ignore, smoothing} -> loss, count, lse.
+// cross_entropy(logits: [N, V], labels: i32[N][, weights: f32[N]]) {ignore, smoothing} -> loss, count, lse.
 //
 // loss is the sum over the rows whose label is not `ignore`, count their number: dividing is left to whoever
 // knows the whole batch. lse is the log-sum-exp of each row (0 where ignored); the gradient rebuilds the
-// probabilities from it, so they are never stored.
+// probabilities from it, so they are never stored. With weights (data and never a parameter's), the term of a
+// row is multiplied by its weight.
 #include <algorithm>
 #include <cmath>
 
@@ -18,26 +19,35 @@ std::vector<AttributeDef> label_attributes() {
           {"smoothing", 0.0, "share of the target spread evenly over all classes, in [0, 1)"}};
 }
 
-void check(const InferContext& c, int logits) {
+// `weights` is the place of that operand, if it is there.
+void check(const InferContext& c, int logits, int weights) {
   c.require_floating(logits);
   const Shape& shape = c.shape(logits);
   if (shape.rank() != 2 || shape[1] == 0)
     c.fail("operand {} must be [rows, classes]; reshape the leading axes into one", logits);
   if (c.type(logits + 1) != Type{DType::kI32, {shape[0]}})
     c.fail("operand {} must be i32[{}], one label per row; reshape or cast it", logits + 1, shape[0]);
+  if (c.count() > weights && c.type(weights) != Type{DType::kF32, {shape[0]}})
+    c.fail("operand {} is {}; weights must be f32[{}], one per row", weights, to_string(c.type(weights)),
+           shape[0]);
   const double smoothing = c.attributes().number("smoothing");
   if (!(smoothing >= 0 && smoothing < 1)) c.fail("smoothing is {}; it must lie in [0, 1)", smoothing);
 }
 
 std::vector<Type> infer(const InferContext& c) {
-  check(c, 0);
+  check(c, 0, 2);
   return {{DType::kF32, {}}, {DType::kI64, {}}, {DType::kF32, {c.shape(0)[0]}}};
 }
 
 std::vector<Value> gradient(GradientContext& c) {
-  if (!c.grad().valid()) return {Value{}, Value{}};
-  return {c.graph.emit("cross_entropy_grad", {c.grad(), c.in(0), c.in(1), c.out(2)}, c.attributes()),
-          Value{}};
+  std::vector<Value> grads(c.needed.size());
+  const bool weighted = c.needed.size() == 3;
+  if (weighted && c.needed[2]) throw UserError("cross_entropy has no gradient for its weights");
+  if (!c.grad().valid()) return grads;
+  std::vector<Value> operands{c.grad(), c.in(0), c.in(1), c.out(2)};
+  if (weighted) operands.push_back(c.in(2));
+  grads[0] = c.graph.emit_all("cross_entropy_grad", operands, c.attributes()).at(0);
+  return grads;
 }
 
 void reference(const ReferenceContext& c) {
@@ -61,15 +71,16 @@ void reference(const ReferenceContext& c) {
       mean += row[i] / static_cast<double>(classes);
     }
     const double lse = highest + std::log(total);
+    const double weight = c.inputs.size() == 3 ? c.in(2)[r] : 1.0;
     c.out(2)[r] = lse;
-    c.out(0)[0] += lse - (1 - smoothing) * row[static_cast<int64_t>(label)] - smoothing * mean;
+    c.out(0)[0] += weight * (lse - (1 - smoothing) * row[static_cast<int64_t>(label)] - smoothing * mean);
     c.out(1)[0] += 1;
   }
 }
 
 std::vector<Type> infer_grad(const InferContext& c) {
   if (c.type(0) != Type{DType::kF32, {}}) c.fail("operand 0, the gradient of the loss, must be f32[]");
-  check(c, 1);
+  check(c, 1, 4);
   if (c.type(3) != Type{DType::kF32, {c.shape(1)[0]}})
     c.fail("operand 3 must be f32[{}], the lse of cross_entropy", c.shape(1)[0]);
   return {c.type(1)};
@@ -82,11 +93,12 @@ void reference_grad(const ReferenceContext& c) {
   for (int64_t r = 0; r < logits.shape()[0]; ++r) {
     const double label = c.in(2)[r];
     if (label == static_cast<double>(c.attributes.integer("ignore"))) continue;
+    const double weight = c.inputs.size() == 5 ? c.in(4)[r] : 1.0;
     for (int64_t i = 0; i < classes; ++i) {
       const double probability = std::exp(logits[r * classes + i] - c.in(3)[r]);
       const double target =
           (static_cast<double>(i) == label ? 1 - smoothing : 0.0) + smoothing / static_cast<double>(classes);
-      c.out()[r * classes + i] = c.in(0)[0] * (probability - target);
+      c.out()[r * classes + i] = c.in(0)[0] * weight * (probability - target);
     }
   }
 }
@@ -118,6 +130,7 @@ std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Val
   const Value lse = b.add(b.reshape(highest, {rows}), b.log(total));
   Value term = b.sub(lse, b.scale(b.sum(b.mul(x, target), {1}), 1 - smoothing));
   if (smoothing != 0) term = b.sub(term, b.scale(b.mean(x, {1}), smoothing));
+  if (inputs.size() == 3) term = b.mul(term, inputs[2]);
   return {b.sum(b.mul(term, counted), {0}), b.cast(b.sum(counted, {0}), DType::kI64), b.mul(lse, counted)};
 }
 
@@ -129,7 +142,8 @@ std::vector<Value> decompose_grad(Graph& graph, const Node& node, std::span<cons
   const Value probability = b.exp(b.sub(x, b.reshape(inputs[3], column)));
   const double spread = smoothing / static_cast<double>(b.shape(x)[1]);
   const Value slope = b.sub(probability, b.shift(b.scale(target, 1 - smoothing), spread));
-  const Value factor = b.mul(b.reshape(counted, column), inputs[0]);
+  Value factor = b.mul(b.reshape(counted, column), inputs[0]);
+  if (inputs.size() == 5) factor = b.mul(factor, b.reshape(inputs[4], column));
   return {b.cast(b.mul(slope, factor), b.type(inputs[1]).dtype)};
 }
 
@@ -146,27 +160,33 @@ OpDef cross_entropy_op() {
   OpDef def{.name = "cross_entropy",
             .summary = "summed cross-entropy of softmax(logits) against labels, and the count"};
   def.attributes = label_attributes();
-  def.min_inputs = def.max_inputs = 2;
+  def.min_inputs = 2;
+  def.max_inputs = 3;
   def.traits = {.reduction = true};
   def.infer = infer;
   def.gradient = gradient;
   def.reference = reference;
   def.decompose = decompose;
-  def.sharding = [](const Graph&, const Node&) { return shard_rows(1, "rr", "ppr"); };
+  def.sharding = [](const Graph&, const Node& node) {
+    return shard_rows(1, node.inputs.size() == 3 ? "rrr" : "rr", "ppr");
+  };
   def.cost = cost<0>;
   return def;
 }
 
-// cross_entropy_grad(dloss, logits, labels, lse) {ignore, smoothing} -> dlogits.
+// cross_entropy_grad(dloss, logits, labels, lse[, weights]) {ignore, smoothing} -> dlogits.
 OpDef cross_entropy_grad_op() {
   OpDef def{.name = "cross_entropy_grad",
             .summary = "gradient of cross_entropy, rebuilt from the logits and their lse"};
   def.attributes = label_attributes();
-  def.min_inputs = def.max_inputs = 4;
+  def.min_inputs = 4;
+  def.max_inputs = 5;
   def.infer = infer_grad;
   def.reference = reference_grad;
   def.decompose = decompose_grad;
-  def.sharding = [](const Graph&, const Node&) { return shard_rows(1, "wrrr", "r"); };
+  def.sharding = [](const Graph&, const Node& node) {
+    return shard_rows(1, node.inputs.size() == 5 ? "wrrrr" : "wrrr", "r");
+  };
   def.cost = cost<1>;
   def.inplace = {{1, 0}};
   return def;

@@ -1,7 +1,8 @@
 // cross_entropy and its gradient, a few rows at a time; probabilities exist only in registers.
 //
 // Labels are checked before any row is read, so that the first bad one is reported whatever thread would meet
-// it. The rows' losses are added in index order in double.
+// it. The rows' losses are added in index order in double. Where there are weights, a row counts as often as
+// its weight says.
 #include <algorithm>
 #include <limits>
 
@@ -54,6 +55,10 @@ class CrossEntropy : public Kernel {
                                         count * classes, losses + rows + thread * grain_ * classes);
       context_.simd.softmax.cross_entropy(losses + begin, lse + begin, logits, labels + begin, shape_, count);
     });
+    if (args.inputs.size() == 3) {
+      const auto* weights = static_cast<const float*>(args.inputs[2]);
+      for (int64_t r = 0; r < rows; ++r) losses[r] *= weights[r];
+    }
     double total = 0;
     for (int64_t r = 0; r < rows; ++r) total += static_cast<double>(losses[r]);
     *static_cast<float*>(args.outputs[0]) = static_cast<float>(total);
@@ -98,6 +103,7 @@ class CrossEntropyGrad : public Kernel {
     const float scale = *static_cast<const float*>(args.inputs[0]);
     const auto* labels = static_cast<const int32_t*>(args.inputs[2]);
     const auto* lse = static_cast<const float*>(args.inputs[3]);
+    const auto* weights = args.inputs.size() == 5 ? static_cast<const float*>(args.inputs[4]) : nullptr;
     context_.pool.run_indexed(ceil_div(rows, grain_), [&](int64_t task, int thread) {
       const Simd& simd = context_.simd;
       const int64_t begin = task * grain_;
@@ -106,7 +112,12 @@ class CrossEntropyGrad : public Kernel {
       const float* logits =
           read_floats(simd, logits_.dtype, args.inputs[1], begin * classes, count * classes, tile);
       float* dlogits = floats_to_write(logits_.dtype, args.outputs[0], begin * classes, tile);
-      simd.softmax.cross_entropy_backward(dlogits, logits, lse + begin, labels + begin, shape_, scale, count);
+      if (weights == nullptr)
+        simd.softmax.cross_entropy_backward(dlogits, logits, lse + begin, labels + begin, shape_, scale,
+                                            count);
+      for (int64_t r = 0; weights != nullptr && r < count; ++r)
+        simd.softmax.cross_entropy_backward(dlogits + r * classes, logits + r * classes, lse + begin + r,
+                                            labels + begin + r, shape_, scale * weights[begin + r], 1);
       write_floats(simd, logits_.dtype, args.outputs[0], begin * classes, count * classes, dlogits);
     });
   }

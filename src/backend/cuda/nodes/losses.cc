@@ -18,7 +18,9 @@ std::string refuse_labels(const Graph&, const Node& node, Device&) {
   const int64_t ignore = node.attributes.integer("ignore");
   const bool fits =
       ignore >= std::numeric_limits<int32_t>::min() && ignore <= std::numeric_limits<int32_t>::max();
-  return fits ? "" : fmt::format("ignore {} does not fit the labels' i32", ignore);
+  if (!fits) return fmt::format("ignore {} does not fit the labels' i32", ignore);
+  const size_t operands = node.op->name == "cross_entropy" ? 2 : 4;
+  return node.inputs.size() == operands ? "" : "rows have weights";
 }
 
 class CrossEntropy : public NodeKernel {
@@ -87,6 +89,7 @@ class PairLoss : public NodeKernel {
 };
 
 std::string refuse_pairs(const Graph& graph, const Node& node, Device&) {
+  if (node.op->name == "mse" && node.inputs.size() == 3) return "elements have weights";
   const DType first = in_type(graph, node, 0).dtype, second = in_type(graph, node, 1).dtype;
   const bool fits = second == first || (node.op->name == "bce_with_logits" && second == DType::kF32);
   return fits ? "" : fmt::format("operands are {} and {}", name_of(first), name_of(second));
