@@ -50,8 +50,21 @@ LOCKSTEP_CHOICE_NAMES(Precision, "fp32", "bf16", "bf16_pure")
 enum class MomentType : uint8_t { kFp32, kBf16 };
 LOCKSTEP_CHOICE_NAMES(MomentType, "fp32", "bf16")
 
-enum class Metric : uint8_t { kLoss, kPerplexity, kAccuracy, kAuc, kF1 };
-LOCKSTEP_CHOICE_NAMES(Metric, "loss", "perplexity", "accuracy", "auc", "f1")
+enum class Metric : uint8_t {
+  kLoss,
+  kPerplexity,
+  kAccuracy,
+  kAuc,
+  kF1,
+  kPrAuc,
+  kMacroF1,
+  kLogLoss,
+  kMae,
+  kRmse,
+  kR2
+};
+LOCKSTEP_CHOICE_NAMES(Metric, "loss", "perplexity", "accuracy", "auc", "f1", "pr_auc", "macro_f1", "log_loss",
+                      "mae", "rmse", "r2")
 
 enum class ReduceVia : uint8_t { kDirect, kRing, kServer, kNone };
 LOCKSTEP_CHOICE_NAMES(ReduceVia, "direct", "ring", "server", "none")

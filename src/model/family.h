@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/label_task.h"
 #include "model/model.h"
 
 namespace lockstep {
@@ -25,13 +26,18 @@ struct ModelSizes {
   double dropout = 0;
   double rope_theta = 10000, norm_epsilon = 1e-5;
   bool tied = false;
+  LabelTask task = LabelTask::kAuto;
 };
 
 // What the data says about the model's inputs, where the job leaves it to the data.
 struct InputSizes {
-  int64_t tables = 6;      // categorical inputs
-  int64_t dense = 8;       // numeric inputs
-  bool weighted = false;   // tables: a record's loss has a weight
+  int64_t tables = 6;     // categorical inputs
+  int64_t dense = 8;      // numeric inputs
+  bool weighted = false;  // tables: a record's loss has a weight
+  // Of tables: what the labels ask for, of how many classes, or standardised how.
+  LabelTask task = LabelTask::kBinary;
+  int64_t classes = 2;
+  TargetScale target = {};
   bool documents = false;  // rows of tokens say which document a position belongs to
   bool padded = false;     // rows of tokens say which positions hold one
 };

@@ -38,8 +38,14 @@ struct StatisticInit {
 // What a model answers, and with it which metrics an evaluation has.
 enum class Task : uint8_t {
   kNextToken,  // predictions i32[B*T] for targets i32[B,T]
-  kClassify,   // predictions i32[B] for labels i32[B]
+  kClassify,   // predictions i32[B], or logits f32[B,C], for labels i32[B]
   kBinary,     // logits f32[B] for labels f32[B]
+  kRegress,    // values f32[B] for labels f32[B], both standardised (Model::target)
+};
+
+// How the values that a model learns follow from those it is about: (value - mean) / deviation.
+struct TargetScale {
+  double mean = 0, deviation = 1;
 };
 
 struct Model {
@@ -54,6 +60,7 @@ struct Model {
   std::vector<StatisticInit> statistics = {};
   // How far a step moves the averages towards its own statistics.
   double statistics_momentum = 0.1;
+  TargetScale target = {};  // of kRegress
 };
 
 // Frozen ones too.

@@ -74,6 +74,36 @@ TEST(EvaluationModel, Tabular) {
   EXPECT_EQ(answer_of(model), "f32[13]");
 }
 
+TEST(EvaluationModel, TabularTasks) {
+  TabularSizes sizes{3, 11, 8, 5, {16, 12}, {16, 12}, 13};
+  for (const auto& [task, answer] : {std::pair{Task::kClassify, "f32[13,7]"}, {Task::kRegress, "f32[13]"}}) {
+    sizes.task = task;
+    sizes.classes = 7;
+    for (const bool weighted : {false, true}) {
+      sizes.training = sizes.weighted = true;
+      sizes.weighted = weighted;
+      const Model training = build_tabular(sizes);
+      EXPECT_EQ(training.graph.find("weights").valid(), weighted);
+      sizes.training = sizes.weighted = false;
+      const Model model = build_tabular(sizes);
+      expect_same_parameters(training, model);
+      EXPECT_EQ(answer_of(model), answer);
+    }
+  }
+}
+
+// Numbers alone, categories alone, and one category.
+TEST(EvaluationModel, TabularInputsOfOneKind) {
+  for (const auto& [tables, dense] : {std::pair<int64_t, int64_t>{0, 5}, {3, 0}, {1, 0}}) {
+    TabularSizes sizes{tables, 11, 8, dense, {16, 12}, {16, 12}, 13};
+    const Model training = build_tabular(sizes);
+    EXPECT_EQ(training.graph.find("dense").valid(), dense > 0);
+    EXPECT_EQ(training.graph.find("category.0").valid(), tables > 0);
+    sizes.training = false;
+    expect_same_parameters(training, build_tabular(sizes));
+  }
+}
+
 TEST(EvaluationModel, Resnet) {
   for (const int64_t depth : {18, 50}) {
     const Model model = build_resnet({depth, 4, 64, 7, 4, false});

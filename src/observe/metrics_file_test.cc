@@ -122,6 +122,20 @@ TEST_F(MetricsFileTest, NonFiniteNumbersAreWords) {
   EXPECT_EQ(metrics.steps[0].lr, -std::numeric_limits<double>::infinity());
 }
 
+TEST_F(MetricsFileTest, AScoreThatIsUndefinedIsNull) {
+  {
+    MetricsFile file(path());
+    EvalRecord record = evaluation(3);
+    record.auc = kNan;
+    file.add(record);
+  }
+  EXPECT_NE(text().find(R"("auc":null)"), std::string::npos) << text();
+  const EvalRecord read = read_metrics(path()).evaluations[0];
+  ASSERT_TRUE(read.auc);
+  EXPECT_TRUE(std::isnan(*read.auc));
+  EXPECT_FALSE(read.pr_auc);
+}
+
 TEST_F(MetricsFileTest, ANoteThatIsNoUtf8IsStillJson) {
   {
     MetricsFile file(path());

@@ -100,6 +100,8 @@ TEST(ProgressText, Evaluation) {
   EXPECT_EQ(evaluation_text(record), "eval at 500: loss 0.03125  auc 0.943");
   record.best = true;
   EXPECT_EQ(evaluation_text(record), "eval at 500: loss 0.03125  auc 0.943  (best so far)");
+  record.auc = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(evaluation_text(record), "eval at 500: loss 0.03125  auc undefined  (best so far)");
 }
 
 TEST(ProgressText, Durations) {

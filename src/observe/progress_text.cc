@@ -87,10 +87,12 @@ std::string progress_text(const ProgressState& state, int width) {
 std::string evaluation_text(const EvalRecord& record) {
   std::string text = fmt::format("eval at {}: loss {}", record.step, short_number(record.loss, 4));
   visit_scores(record, [&](std::string_view name, const std::optional<double>& score) {
-    if (score) text += fmt::format("  {} {}", name, short_number(*score, 4));
+    if (score) text += fmt::format("  {} {}", name, score_text(*score));
   });
   return text + (record.best ? "  (best so far)" : "");
 }
+
+std::string score_text(double score) { return std::isnan(score) ? "undefined" : short_number(score, 4); }
 
 std::string duration_text(double seconds) {
   if (!std::isfinite(seconds) || seconds > 1e10) return "?";

@@ -38,6 +38,9 @@ std::string progress_text(const ProgressState& state, int width);
 // eval at 500: loss 0.0312  auc 0.943  f1 0.71  (best so far)
 std::string evaluation_text(const EvalRecord& record);
 
+// 0.9431; "undefined" where the records leave it so.
+std::string score_text(double score);
+
 // 0:07, 12:34, 3:04:05, 2d 03:04.
 std::string duration_text(double seconds);
 // 950, 12.4k, 1.23M, 4.5G: three digits.

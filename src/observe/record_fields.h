@@ -46,6 +46,12 @@ void visit_scores(Record& record, Visitor&& visit) {
   visit("best_f1", record.best_f1);
   visit("best_f1_threshold", record.best_f1_threshold);
   visit("auc", record.auc);
+  visit("pr_auc", record.pr_auc);
+  visit("macro_f1", record.macro_f1);
+  visit("log_loss", record.log_loss);
+  visit("mae", record.mae);
+  visit("rmse", record.rmse);
+  visit("r2", record.r2);
 }
 
 template <RecordOf<EvalRecord> Record, typename Visitor>

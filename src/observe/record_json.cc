@@ -48,6 +48,10 @@ class Writer {
   void operator()(std::string_view name, const std::optional<T>& value) {
     if (value) (*this)(name, *value);
   }
+  // A score that is undefined.
+  void operator()(std::string_view name, const std::optional<double>& value) {
+    if (value) key(name) += std::isnan(*value) ? "null" : number_text(*value);
+  }
   template <typename Record>
   void operator()(std::string_view name, const Record& record) {
     Writer(key(name)).write(record);
@@ -122,6 +126,13 @@ class Reader {
     if (!field.is_array() || !std::all_of(field.begin(), field.end(), is_text))
       fail(name, field, "a list of strings");
     values = field.get<std::vector<std::string>>();
+  }
+  void operator()(const char* name, std::optional<double>& value) {
+    if (!object_.contains(name)) return;
+    if (object_[name].is_null())
+      value = std::numeric_limits<double>::quiet_NaN();
+    else
+      (*this)(name, value.emplace());
   }
   template <typename T>
   void operator()(const char* name, std::optional<T>& value) {

@@ -46,8 +46,10 @@ struct StepRecord {
 struct EvalRecord {
   int64_t step = 0;  // after this many steps; 0 before the first
   double loss = 0;
-  // Those that the model's family has.
+  // Those that the model's task has; NaN where the records leave one undefined (the auc of one class), which
+  // files have as null.
   std::optional<double> perplexity, accuracy, precision, recall, f1, best_f1, best_f1_threshold, auc;
+  std::optional<double> macro_f1, log_loss, pr_auc, mae, rmse, r2;
   int64_t samples = 0;
   double seconds = 0;
   bool best = false;  // the best so far, by the metric that the job watches

@@ -55,12 +55,19 @@ void add_result(Facts& facts, const RunSummary& summary) {
   facts.whole("best at step", best->step);
   facts.amount("held-out loss", best->loss, short_number(best->loss, 6));
   const auto score = [&](const char* name, const std::optional<double>& value) {
-    if (value) facts.amount(name, *value, short_number(*value, 4));
+    if (value && std::isnan(*value)) return facts.text(name, "undefined");
+    if (value) facts.amount(name, *value, score_text(*value));
   };
   score("perplexity", best->perplexity);
   score("accuracy", best->accuracy);
   score("auc", best->auc);
+  score("pr_auc", best->pr_auc);
   score("f1", best->f1 ? best->f1 : best->best_f1);
+  score("macro_f1", best->macro_f1);
+  score("log loss", best->log_loss);
+  score("mae", best->mae);
+  score("rmse", best->rmse);
+  score("r2", best->r2);
 }
 
 void add_settings(Facts& facts, const RunSummary& summary) {

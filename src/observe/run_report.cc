@@ -48,8 +48,8 @@ std::string evaluations_table(const RunView& run) {
     text += fmt::format("  {:>10}  {:>10}", record.step, short_number(record.loss, 5));
     visit_scores(record, [&](const char* name, const std::optional<double>& score) {
       if (score)
-        text += fmt::format("  {:>{}}", short_number(*score, 4),
-                            std::max<size_t>(10, std::string_view(name).size()));
+        text +=
+            fmt::format("  {:>{}}", score_text(*score), std::max<size_t>(10, std::string_view(name).size()));
     });
     const bool best = run.summary.best_eval && run.summary.best_eval->step == record.step;
     text += best ? "  best\n" : "\n";

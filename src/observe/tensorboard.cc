@@ -1,6 +1,7 @@
 #include "observe/tensorboard.h"
 
 #include <chrono>
+#include <cmath>
 
 #include "observe/record_fields.h"
 
@@ -41,7 +42,7 @@ std::vector<Scalar> scalars_of(const EvalRecord& record) {
                               {"eval/runtime", record.seconds},
                               {"eval/samples_per_second", per_second(record.samples, record.seconds)}};
   visit_scores(record, [&](const char* name, const std::optional<double>& score) {
-    if (score) scalars.push_back({std::string("eval/") + name, *score});
+    if (score && !std::isnan(*score)) scalars.push_back({std::string("eval/") + name, *score});
   });
   return scalars;
 }

@@ -190,6 +190,7 @@ TEST(TensorBoard, EvaluationsAndTheEndHaveTagsOfTheirOwn) {
   EvalRecord record;
   record.step = 7;
   record.auc = 0.5;
+  record.pr_auc = std::numeric_limits<double>::quiet_NaN();
   record.samples = 30;
   record.seconds = 2;
   writer.add(record);
@@ -203,6 +204,7 @@ TEST(TensorBoard, EvaluationsAndTheEndHaveTagsOfTheirOwn) {
   EXPECT_EQ(tags["eval/auc"][7], 0.5F);
   EXPECT_EQ(tags["eval/samples_per_second"][7], 15);
   EXPECT_FALSE(tags.contains("eval/perplexity"));
+  EXPECT_FALSE(tags.contains("eval/pr_auc")) << "undefined is no number";
   EXPECT_EQ(tags["train/train_loss"][8], 0.25F);
   EXPECT_EQ(tags["train/train_steps_per_second"][8], 2);
   EXPECT_EQ(tags["train/train_runtime"][8], 12);

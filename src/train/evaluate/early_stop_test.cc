@@ -50,10 +50,22 @@ TEST(EarlyStop, GoesOnFromItsState) {
   }
 }
 
+TEST(EvalResult, UndefinedIsNotDiverged) {
+  EvalResult one_class;
+  one_class.loss = 0.5;
+  one_class.auc = kNan;
+  EXPECT_TRUE(is_undefined(one_class, "auc"));
+  EXPECT_FALSE(is_undefined(one_class, "loss"));
+  one_class.loss = kNan;
+  EXPECT_FALSE(is_undefined(one_class, "auc"));
+}
+
 TEST(EvalResult, ComparesMetrics) {
   EXPECT_TRUE(is_better("loss", 1, 2));
   EXPECT_TRUE(is_better("perplexity", 1, 2));
-  for (const char* metric : {"accuracy", "auc", "f1"}) EXPECT_TRUE(is_better(metric, 2, 1));
+  for (const char* metric : {"log_loss", "mae", "rmse"}) EXPECT_TRUE(is_better(metric, 1, 2));
+  for (const char* metric : {"accuracy", "auc", "f1", "pr_auc", "macro_f1", "r2"})
+    EXPECT_TRUE(is_better(metric, 2, 1));
   EXPECT_FALSE(is_better("loss", 1, 1));
   EXPECT_FALSE(is_better("loss", kNan, 1));
   EXPECT_TRUE(is_better("auc", 0, kNan));

@@ -10,8 +10,12 @@ namespace lockstep {
 namespace {
 
 constexpr std::array<std::string_view, 3> kNextTokenMetrics = {"loss", "perplexity", "accuracy"};
-constexpr std::array<std::string_view, 2> kClassifyMetrics = {"loss", "accuracy"};
-constexpr std::array<std::string_view, 4> kBinaryMetrics = {"loss", "accuracy", "auc", "f1"};
+constexpr std::array<std::string_view, 4> kClassifyMetrics = {"loss", "accuracy", "macro_f1", "log_loss"};
+constexpr std::array<std::string_view, 6> kBinaryMetrics = {"loss", "accuracy", "log_loss",
+                                                            "auc",  "pr_auc",   "f1"};
+constexpr std::array<std::string_view, 4> kRegressMetrics = {"loss", "mae", "rmse", "r2"};
+constexpr std::array<std::string_view, 5> kSmallerIsBetter = {"loss", "perplexity", "log_loss", "mae",
+                                                              "rmse"};
 
 }  // namespace
 
@@ -19,6 +23,7 @@ std::span<const std::string_view> metrics_of(Task task) {
   switch (task) {
     case Task::kNextToken: return kNextTokenMetrics;
     case Task::kClassify: return kClassifyMetrics;
+    case Task::kRegress: return kRegressMetrics;
     case Task::kBinary: break;
   }
   return kBinaryMetrics;
@@ -32,11 +37,17 @@ void check_metric(Task task, std::string_view metric) {
 
 double metric_value(const EvalResult& result, std::string_view metric) {
   if (metric == "loss") return result.loss;
-  const std::array<std::pair<std::string_view, std::optional<double>>, 4> others = {
+  const std::array<std::pair<std::string_view, std::optional<double>>, 10> others = {
       {{"perplexity", result.perplexity},
        {"accuracy", result.accuracy},
+       {"macro_f1", result.macro_f1},
+       {"log_loss", result.log_loss},
        {"auc", result.auc},
-       {"f1", result.f1}}};
+       {"pr_auc", result.pr_auc},
+       {"f1", result.f1},
+       {"mae", result.mae},
+       {"rmse", result.rmse},
+       {"r2", result.r2}}};
   std::vector<std::string_view> there{"loss"};
   for (const auto& [name, value] : others) {
     if (!value) continue;
@@ -46,10 +57,16 @@ double metric_value(const EvalResult& result, std::string_view metric) {
   throw UserError("the evaluation has no {}; it has {}", metric, fmt::join(there, ", "));
 }
 
+bool is_undefined(const EvalResult& result, std::string_view metric) {
+  return std::isfinite(result.loss) && std::isnan(metric_value(result, metric));
+}
+
 bool is_better(std::string_view metric, double a, double b) {
   if (std::isnan(a)) return false;
   if (std::isnan(b)) return true;
-  return metric == "loss" || metric == "perplexity" ? a < b : a > b;
+  const bool smaller =
+      std::find(kSmallerIsBetter.begin(), kSmallerIsBetter.end(), metric) != kSmallerIsBetter.end();
+  return smaller ? a < b : a > b;
 }
 
 }  // namespace lockstep

@@ -43,40 +43,78 @@ int64_t evaluation_bytes(const Plan& plan) {
 // Sums up the outputs of batches as the task wants it.
 class Evaluator::Scores {
  public:
-  explicit Scores(Task task) : task_(task) {}
+  Scores(Task task, const TargetScale& target) : task_(task), values_(target.deviation) {}
 
   void add(Backend& backend, const Executable& executable, const Batch& batch) {
     loss_.add(static_cast<double>(download<float>(backend, executable, 0)[0]),
               download<int64_t>(backend, executable, 1)[0]);
     const size_t labels = batch.index_of(task_ == Task::kNextToken ? "targets" : "labels");
-    if (task_ == Task::kBinary)
-      binary_.add(download<float>(backend, executable, 2), batch.values<float>(labels));
-    else
-      classes_.add(download<int32_t>(backend, executable, 2), batch.values<int32_t>(labels));
+    switch (task_) {
+      case Task::kNextToken:
+        tokens_.add(download<int32_t>(backend, executable, 2), batch.values<int32_t>(labels));
+        break;
+      case Task::kClassify: add_classes(backend, executable, batch.values<int32_t>(labels)); break;
+      case Task::kBinary:
+        binary_.add(download<float>(backend, executable, 2), batch.values<float>(labels));
+        break;
+      case Task::kRegress:
+        values_.add(download<float>(backend, executable, 2), batch.values<float>(labels));
+        break;
+    }
   }
 
   EvalResult result() const {
     EvalResult result;
     result.loss = loss_.mean();
     result.count = loss_.count;
-    if (task_ == Task::kNextToken) result.perplexity = loss_.perplexity();
-    if (task_ != Task::kBinary) {
-      result.accuracy = classes_.accuracy();
-      return result;
+    switch (task_) {
+      case Task::kNextToken:
+        result.perplexity = loss_.perplexity();
+        result.accuracy = tokens_.accuracy();
+        break;
+      case Task::kClassify:
+        result.accuracy = classes_.accuracy();
+        result.macro_f1 = classes_.macro_f1();
+        // Where a model answers with its choice alone, the loss has to do.
+        result.log_loss = logits_ ? classes_.log_loss() : result.loss;
+        break;
+      case Task::kBinary: add_binary(result); break;
+      case Task::kRegress:
+        result.mae = values_.mae();
+        result.rmse = values_.rmse();
+        result.r2 = values_.r2();
+        break;
     }
-    const BestF1 best = binary_.best_f1();
-    result.accuracy = binary_.at(0.0f).accuracy();
-    result.auc = binary_.auc();
-    result.f1 = best.f1;
-    result.f1_threshold = probability(best.threshold);
     return result;
   }
 
  private:
+  void add_classes(Backend& backend, const Executable& executable, std::span<const int32_t> labels) {
+    const Type& answer = executable.graph().type(executable.graph().outputs()[2].value);
+    logits_ = answer.dtype == DType::kF32;
+    if (logits_)
+      classes_.add_logits(download<float>(backend, executable, 2), answer.shape[-1], labels);
+    else
+      classes_.add(download<int32_t>(backend, executable, 2), labels);
+  }
+
+  void add_binary(EvalResult& result) const {
+    const BestF1 best = binary_.best_f1();
+    result.accuracy = binary_.at(0.0f).accuracy();
+    result.log_loss = binary_.log_loss();
+    result.auc = binary_.auc();
+    result.pr_auc = binary_.pr_auc();
+    result.f1 = best.f1;
+    result.f1_threshold = probability(best.threshold);
+  }
+
   Task task_;
   LossSum loss_;
-  ClassCounts classes_;
+  ClassCounts tokens_;
+  ClassConfusion classes_;
+  bool logits_ = false;
   BinaryScores binary_;
+  ValueErrors values_;
 };
 
 Evaluator::Evaluator(const Build& build, Backend& backend, const PassOptions& passes, int64_t batch,
@@ -92,6 +130,7 @@ std::unique_ptr<Executable> Evaluator::prepare(const Build& build, const PassOpt
   LOCKSTEP_CHECK(model.samples == batch && model.graph.outputs().size() >= 3,
                  "{} was not built to evaluate batches of {}", model.graph.name(), batch);
   task_ = model.task;
+  target_ = model.target;
   Plan plan = plan_evaluation(model, backend_, passes);
   planned_bytes_ = std::max(planned_bytes_, evaluation_bytes(plan));
   // Full batches come first, and a tail seldom needs more.
@@ -146,7 +185,7 @@ EvalResult Evaluator::run(const Source& source, const AddressOf& address_of,
     if (epochs != nullptr) epochs->assign(records.size(), 0);
   };
   BatchStream batches(source, std::move(plan), reading);
-  Scores scores(task_);
+  Scores scores(task_, target_);
   const int64_t in_full = records_ / batch_;
   if (full_) {
     bind_weights(*full_, address_of);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/log.h"
 #include "observe/record_json.h"
 
 namespace lockstep {
@@ -13,9 +14,15 @@ EvalRecord record_of(const EvalResult& result, int64_t step) {
   record.loss = result.loss;
   record.perplexity = result.perplexity;
   record.accuracy = result.accuracy;
+  record.macro_f1 = result.macro_f1;
+  record.log_loss = result.log_loss;
   record.auc = result.auc;
+  record.pr_auc = result.pr_auc;
   record.best_f1 = result.f1;
   record.best_f1_threshold = result.f1_threshold;
+  record.mae = result.mae;
+  record.rmse = result.rmse;
+  record.r2 = result.r2;
   record.samples = result.samples;
   record.seconds = result.seconds;
   return record;
@@ -49,9 +56,23 @@ EvalRecord HeldOut::evaluate(TrainStep& train, int64_t step, const std::function
     best_value_ = value;
     best_ = record;
   }
-  early_stop_.update(metric_value(result, options_.stop_metric));
+  // What cannot be measured on these records says nothing about progress.
+  if (!is_undefined(result, options_.stop_metric))
+    early_stop_.update(metric_value(result, options_.stop_metric));
+  warn_if_undefined(result);
   last_ = record;
   return record;
+}
+
+void HeldOut::warn_if_undefined(const EvalResult& result) {
+  for (const std::string& metric : {options_.metric, options_.stop_metric}) {
+    if (warned_ || !is_undefined(result, metric)) continue;
+    log_warn(
+        "{} is undefined on the records that are held out: their labels are all alike; it can choose no "
+        "checkpoint and end no run",
+        metric);
+    warned_ = true;
+  }
 }
 
 nlohmann::json HeldOut::state() const {

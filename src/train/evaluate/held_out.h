@@ -40,11 +40,14 @@ class HeldOut {
   void restore(const nlohmann::json& state);
 
  private:
+  void warn_if_undefined(const EvalResult& result);
+
   HeldOutOptions options_;
   EarlyStop early_stop_;
   std::unique_ptr<Evaluator> evaluator_;
   std::optional<EvalRecord> last_, best_;
   std::optional<double> best_value_;
+  bool warned_ = false;
 };
 
 }  // namespace lockstep

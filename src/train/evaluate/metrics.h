@@ -1,8 +1,9 @@
 // Evaluation metrics. They are sums and counts over samples in the order in which they were added, and
-// rankings, which do not depend on the order at all: the same samples give the same bits.
+// rankings, which do not depend on the order at all: the same samples give the same bits, however they were
+// cut into batches.
 //
-// What is undefined is NaN (a mean of nothing, the AUC of one class), except that precision, recall and F1 of
-// no true positive are 0.
+// What is undefined is NaN (a mean of nothing, the AUC of one class, the R2 of equal labels), except that
+// precision, recall and F1 of no true positive are 0.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -41,6 +42,48 @@ struct ClassCounts {
   double accuracy() const;
 };
 
+// The same by class, for models with few of them. Classes count from 0.
+class ClassConfusion {
+ public:
+  void add(std::span<const int32_t> predicted, std::span<const int32_t> labels);
+  // The class with the highest of a row's logits, the first of several, as argmax has it.
+  void add_logits(std::span<const float> logits, int64_t classes, std::span<const int32_t> labels);
+
+  double accuracy() const { return counts_.accuracy(); }
+  // The mean of the F1 of every class that is a label or a prediction.
+  double macro_f1() const;
+  // Of the rows added as logits: the mean of -log(softmax(logits)[label]).
+  double log_loss() const { return log_loss_.mean(); }
+
+ private:
+  struct OfClass {
+    int64_t right = 0, labels = 0, predictions = 0;
+  };
+  OfClass& of(int32_t number);
+
+  ClassCounts counts_;
+  LossSum log_loss_;
+  std::vector<OfClass> classes_;
+};
+
+// Numbers that were predicted, beside what they should be, in units of `deviation`.
+class ValueErrors {
+ public:
+  explicit ValueErrors(double deviation = 1) : deviation_(deviation) {}
+
+  void add(std::span<const float> predicted, std::span<const float> labels);
+  double mae() const;
+  double rmse() const;
+  // 1 - (sum of squared errors) / (sum of squared differences of the labels from their mean).
+  double r2() const;
+
+ private:
+  double squared() const;
+
+  double deviation_;
+  std::vector<double> errors_, labels_;
+};
+
 struct BestF1 {
   double f1 = 0;
   float threshold = 0;
@@ -61,6 +104,11 @@ class BinaryScores {
   // Area under the ROC curve: the share of pairs of a positive and a negative in which the positive has the
   // higher score, a tie counting half. Counted exactly in integers. NaN if a score is.
   double auc() const;
+  // Area under the precision-recall curve as average precision: the sum over the distinct scores from the top
+  // of the precision there times the recall that is gained. NaN if a score is, and without positives.
+  double pr_auc() const;
+  // Where scores are logits: the mean of -log of the probability that each sample's label has.
+  double log_loss() const;
   // The best F1 over all thresholds, and the highest threshold that reaches it. NaN if a score is.
   BestF1 best_f1() const;
 

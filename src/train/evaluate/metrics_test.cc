@@ -55,6 +55,71 @@ TEST(Metrics, AucEqualsCountingAllPairs) {
     }
 }
 
+// The definition: over the distinct scores from the top, precision there times the recall that is gained.
+TEST(Metrics, PrAucEqualsTheSumOverThresholds) {
+  for (const int levels : {1, 2, 5, 40, 100000})
+    for (uint32_t seed = 0; seed < 5; ++seed) {
+      const Drawn drawn = draw(300, levels, seed);
+      std::vector<float> tried = drawn.scores;
+      std::sort(tried.begin(), tried.end(), std::greater<>());
+      tried.erase(std::unique(tried.begin(), tried.end()), tried.end());
+      double area = 0, before = 0;
+      for (const float threshold : tried) {
+        const BinaryCounts counts = drawn.metrics.at(threshold);
+        area += (counts.recall() - before) * counts.precision();
+        before = counts.recall();
+      }
+      EXPECT_NEAR(drawn.metrics.pr_auc(), area, 1e-12);
+    }
+  BinaryScores known;  // 1 * 1/3 + 2/3 * 1/3 + 3/4 * 1/3
+  known.add(std::vector<float>{0.9f, 0.8f, 0.5f, 0.4f, 0.1f}, std::vector<float>{1, 0, 1, 1, 0});
+  EXPECT_DOUBLE_EQ(known.pr_auc(), (1.0 + 2.0 / 3 + 3.0 / 4) / 3);
+}
+
+TEST(Metrics, LogLossOfLogits) {
+  BinaryScores scores;
+  scores.add(std::vector<float>{2.0f, -1.0f, 0.0f, 80.0f}, std::vector<float>{1, 1, 0, 0});
+  const double expected = (std::log1p(std::exp(-2.0)) + std::log1p(std::exp(1.0)) + std::log(2.0) + 80.0) / 4;
+  EXPECT_NEAR(scores.log_loss(), expected, 1e-14 * expected);
+}
+
+TEST(Metrics, ClassesHaveAMacroF1) {
+  ClassConfusion confusion;
+  EXPECT_TRUE(std::isnan(confusion.macro_f1()));
+  // Class 0: 2 right of 3 labels and 2 predictions; 1: 1 of 2 and 3; 2: 1 of 1 and 1; 3: predicted, no label.
+  confusion.add(std::vector<int32_t>{0, 0, 1, 1, 1}, std::vector<int32_t>{0, 0, 0, 1, kIgnoredLabel});
+  confusion.add(std::vector<int32_t>{3, 2}, std::vector<int32_t>{1, 2});
+  EXPECT_DOUBLE_EQ(confusion.macro_f1(), (4.0 / 5 + 2.0 / 4 + 2.0 / 2 + 0) / 4);
+  EXPECT_DOUBLE_EQ(confusion.accuracy(), 4.0 / 6);
+}
+
+TEST(Metrics, LogitsOfClassesGiveTheirChoiceAndLogLoss) {
+  ClassConfusion confusion;
+  const std::vector<float> logits = {1, 2, 0.5f, 3, 3, -90};
+  confusion.add_logits(logits, 3, std::vector<int32_t>{1, 2});
+  EXPECT_EQ(confusion.accuracy(), 0.5);
+  const double first = std::log(std::exp(1.0) + std::exp(2.0) + std::exp(0.5)) - 2;
+  const double second = 3 + std::log(2.0) + 90;
+  EXPECT_NEAR(confusion.log_loss(), (first + second) / 2, 1e-13 * second);
+  confusion.add_logits(std::vector<float>{std::nanf(""), 0, 0}, 3, std::vector<int32_t>{0});
+  EXPECT_TRUE(std::isnan(confusion.log_loss()));
+}
+
+TEST(Metrics, ErrorsOfValuesAreInTheirUnits) {
+  ValueErrors errors(10);
+  errors.add(std::vector<float>{1, 2}, std::vector<float>{0, 2});
+  errors.add(std::vector<float>{-1, 4.5f}, std::vector<float>{-1, 4});
+  EXPECT_DOUBLE_EQ(errors.mae(), 10 * 1.5 / 4);
+  EXPECT_DOUBLE_EQ(errors.rmse(), 10 * std::sqrt(1.25 / 4));
+  // Labels 0, 2, -1, 4 have mean 1.25 and squared differences 14.75 in all.
+  EXPECT_DOUBLE_EQ(errors.r2(), 1 - 1.25 / 14.75);
+  ValueErrors alike;
+  EXPECT_TRUE(std::isnan(alike.mae()) && std::isnan(alike.rmse()) && std::isnan(alike.r2()));
+  alike.add(std::vector<float>{1, 2}, std::vector<float>{3, 3});
+  EXPECT_TRUE(std::isnan(alike.r2()));
+  EXPECT_EQ(alike.mae(), 1.5);
+}
+
 TEST(Metrics, BestF1EqualsTryingAllThresholds) {
   for (const int levels : {1, 2, 5, 40, 100000})
     for (uint32_t seed = 0; seed < 5; ++seed) {
@@ -121,6 +186,8 @@ TEST(Metrics, UndefinedIsNan) {
   EXPECT_TRUE(std::isnan(scores.auc()));
   EXPECT_TRUE(std::isnan(scores.best_f1().f1));
   EXPECT_TRUE(std::isnan(scores.at(0).accuracy()));
+  EXPECT_TRUE(std::isnan(scores.pr_auc()));
+  EXPECT_TRUE(std::isnan(scores.log_loss()));
   scores.add(1.0f, true);
   EXPECT_TRUE(std::isnan(scores.auc()));
   EXPECT_EQ(scores.at(2.0f).f1(), 0.0);
