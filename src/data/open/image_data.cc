@@ -36,6 +36,21 @@ std::vector<std::string> labels_of(const ImageDataOptions& options, const ShardS
   return numbers ? std::vector<std::string>{} : std::vector<std::string>(names.begin(), names.end());
 }
 
+// A class that the model has no answer for is told here, not by the step that meets its first image.
+void check_classes(const ImageDataOptions& options, const ImageShards& opened) {
+  const std::set<std::string, std::less<>> known(opened.classes.begin(), opened.classes.end());
+  for (size_t i = 0; i < opened.shards->manifest().shards().size(); ++i)
+    for (const std::string& name : classes_in(opened.shards->index(i))) {
+      const std::string& shard = opened.shards->manifest().shards()[i].name;
+      if (!known.empty() && !known.contains(name))
+        throw UserError("{}: class '{}' is not among the {} of the training data", shard, name.substr(0, 40),
+                        known.size());
+      if (known.empty() && (!is_number(name) || std::stoll(name) >= options.classes))
+        throw UserError("{}: class '{}' is not a number below {}; set model.classes to more, or correct it",
+                        shard, name.substr(0, 40), options.classes);
+    }
+}
+
 }  // namespace
 
 ImageShards open_image_shards(const ImageDataOptions& options, const std::vector<std::string>& files,
@@ -57,6 +72,7 @@ ImageShards open_image_shards(const ImageDataOptions& options, const std::vector
         "model.classes: {}",
         opened.classes.size(), opened.classes.front(), opened.classes.back(), options.classes,
         opened.classes.size());
+  check_classes(options, opened);
   return opened;
 }
 

@@ -88,9 +88,7 @@ TEST_F(ImageFiles, OtherFilesHaveTheLabelsOfTraining) {
   held->fill(std::vector<int64_t>{0}, batch);
   EXPECT_EQ(batch.values<int32_t>(1)[0], 2);
   folder_.write("held/c/x.jpg", to_jpeg(striped_image(20, 20, 2, 0)));
-  const auto more =
-      open_image_source(options(), open_image_shards(options(), {folder_.path("held")}, train.classes));
-  EXPECT_THROW(more->fill(std::vector<int64_t>{1}, batch), UserError);
+  EXPECT_THROW(open_image_shards(options(), {folder_.path("held")}, train.classes), UserError);
 }
 
 TEST_F(ImageFiles, WithoutAugmentationNothingIsRandom) {
@@ -264,6 +262,15 @@ TEST_F(ImageFiles, TarShardsHoldTheSameImages) {
   tar.classes = 2;
   Batch batch(source->columns(), 1);
   EXPECT_THROW(open_image_source(tar, shards)->fill(std::vector<int64_t>{17}, batch), UserError);
+  try {
+    open_image_shards(tar, {folder_.path("shards")});
+    FAIL() << "a class beyond the model's is found before any image is read";
+  } catch (const UserError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              folder_.path("shards/s-0.tar") +
+                  ": class '2' is not a number below 2; set model.classes to more, "
+                  "or correct it");
+  }
 }
 
 TEST_F(ImageFiles, FoldersWithoutClassesAreRefused) {
