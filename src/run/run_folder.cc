@@ -12,6 +12,7 @@
 #include "base/durable_file.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/new_file.h"
 
 namespace lockstep {
 namespace {
@@ -87,6 +88,11 @@ void open_run_folder(const JobSpec& spec, const std::vector<NamedText>& files) {
   fs::create_directories(folder, error);
   if (error) throw UserError("cannot make the output folder {}: {}", folder, error.message());
   for (const std::string& old : {summary_path(folder), diagnosis_path(folder)}) fs::remove(old, error);
+  // Of a start that was killed while it wrote: the folder is this process's alone.
+  std::vector<fs::path> partials;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (!finished_path(entry.path().string()).empty()) partials.push_back(entry.path());
+  for (const fs::path& partial : partials) fs::remove(partial, error);
   for (const auto& [name, content] : files) {
     const std::string path = fmt::format("{}/{}", folder, name);
     if (name == kJobFile && !was_changed_by_set(spec) && fs::equivalent(spec.file, path, error)) continue;

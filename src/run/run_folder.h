@@ -18,8 +18,8 @@ std::vector<NamedText> describing_files(const JobParts& parts, const std::string
 // UserError where the output folder cannot be made or written, or holds files under a run's names that no run
 // wrote, such as a job.yaml of the user's. Touches nothing.
 void require_run_folder(const JobSpec& spec);
-// Creates the folder where needed; removes the summary and diagnosis of an earlier start. A kept job that is
-// run again as it is stays as it is.
+// Creates the folder where needed; removes the summary and diagnosis of an earlier start, and what it left
+// half-written. A kept job that is run again as it is stays as it is.
 void open_run_folder(const JobSpec& spec, const std::vector<NamedText>& files);
 
 // One line of starts.jsonl.
