@@ -152,7 +152,7 @@ TEST(MeetingFaults, StrangersDisturbNobody) {
   const Ended ended = first->wait();
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(second->wait().code, 0);
-  expect_has(ended.err, "store: dropped a stranger at 127.0.0.1:");
+  expect_has(ended.err, "store: turned away a stranger at 127.0.0.1:");
   expect_has(ended.err, ": it has another token");
   const RunSummary one = two.job().trained("one", {"train.steps=8", "strategy.leaves=4"});
   EXPECT_EQ(two.job().summary("run").weights_sha256, one.weights_sha256);
