@@ -44,11 +44,13 @@ constexpr unsigned kLongestSeconds = 300;
   ::_exit(127);
 }
 
-// Whether a line of proc(5)'s status, a set of signals, has this one.
+// Whether a line of proc(5)'s status, a set of signals, has this one. Of a process that has ended none has.
 bool in_set(const std::filesystem::path& path, std::string_view name, int signal) {
   std::ifstream status(path);
   for (std::string line; std::getline(status, line);)
-    if (line.starts_with(name))
+    if (line.starts_with("State:") && line.find('Z') != std::string::npos)
+      return false;
+    else if (line.starts_with(name))
       return (std::stoull(line.substr(name.size()), nullptr, 16) >> (signal - 1) & 1) != 0;
   return false;
 }
