@@ -27,7 +27,7 @@ void run_export(const ExportCommand& command) {
       throw UserError("--external-data is for --to onnx; a safetensors file holds its weights itself");
     options.inline_limit = 0;
   }
-  const TrainedModel model = open_trained(command.run);
+  const TrainedModel model(open_trained_run(command.run));
   const ExportReport report = export_model(model, options);
   std::cout << fmt::format("{}, step {}{}\n", model.path(), model.step(),
                            model.averaged() ? ", moving averages of the weights" : "");

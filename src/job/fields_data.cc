@@ -181,6 +181,7 @@ std::vector<Field> data_fields() {
           data.index_folder,
           "where that is kept which is found out of the files once (indexes, fits, selections); for "
           "data that is read-only or shared; changes no bit")
+          .names_files()
           .example("/scratch/index")
           .or_else(".lockstep-index beside the data")
           .when(kTrainFormat, for_files()),

@@ -138,6 +138,7 @@ std::vector<Field> start_fields() {
       LOCKSTEP_FIELD(train.init_from.run,
                      "a trained run, or one of its checkpoints, whose weights this run starts from; also "
                      "written as init_from: PATH")
+          .names_files()
           .or_else("none: weights are drawn")
           .example("runs/base"),
       LOCKSTEP_FIELD(train.init_from.only,

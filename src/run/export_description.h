@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "onnx/onnx_model.h"
-#include "prepare/open_trained.h"
+#include "prepare/trained_model.h"
 
 namespace lockstep {
 

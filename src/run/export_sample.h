@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "prepare/open_trained.h"
+#include "prepare/trained_model.h"
 
 namespace lockstep {
 

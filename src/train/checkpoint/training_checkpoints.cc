@@ -118,9 +118,8 @@ void require_identity(const CheckpointReader& checkpoint, const Identity& own) {
     throw UserError(
         "{} was written by a version of Lockstep under whose contract the same job may give other bits; it "
         "cannot be continued with this one:\n{}\nfinish the run with the version that began it, choose "
-        "another "
-        "output, or start over with --fresh",
-        path, differences);
+        "another output, or start over with --fresh",
+        checkpoint.path(), differences);
   throw UserError(
       "{} was written by another job; it cannot be continued with this one:\n{}\nset these back, choose "
       "another output, or start over with --fresh",

@@ -1,5 +1,5 @@
-// A trained model, found by its run's folder or by one of its checkpoints: the job that made it, and its
-// weights, every byte compared with the checkpoint's manifest. The data it was trained on is not needed.
+// The model of a trained run (prepare/trained_run.h): the graph that evaluates it, and its weights, every byte
+// compared with the checkpoint's manifest. The data it was trained on is not needed.
 #pragma once
 #include <memory>
 #include <span>
@@ -7,6 +7,7 @@
 
 #include "job/spec.h"
 #include "model/family.h"
+#include "prepare/trained_run.h"
 #include "train/checkpoint/checkpoint_reader.h"
 
 namespace lockstep {
@@ -14,14 +15,14 @@ namespace lockstep {
 class TrainedModel {
  public:
   // Throws UserError that names the file that is missing or damaged.
-  explicit TrainedModel(std::string checkpoint);
+  explicit TrainedModel(TrainedRun run);
 
-  const std::string& path() const { return reader_->path(); }  // of the checkpoint
-  const JobSpec& spec() const { return spec_; }
-  int64_t step() const { return reader_->step(); }
-  const Identity& identity() const { return reader_->identity(); }
+  const std::string& path() const { return run_.path; }  // of the checkpoint
+  const JobSpec& spec() const { return run_.spec; }
+  int64_t step() const { return run_.step(); }
+  const Identity& identity() const { return run_.checkpoint->identity(); }
   // How the columns of a table become inputs (encoding.txt); empty for other records.
-  const std::string& encoding() const { return encoding_; }
+  const std::string& encoding() const { return run_.constants; }
   // What the job had left to its data, found in the weights. Rows of tokens are one document each, and texts
   // say which of their positions are filled.
   const InputSizes& inputs() const { return inputs_; }
@@ -36,15 +37,10 @@ class TrainedModel {
   void read(const TensorSpec& weight, int64_t first, std::span<std::byte> into) const;
 
  private:
-  std::shared_ptr<const CheckpointReader> reader_;
-  JobSpec spec_;
-  std::string encoding_;
+  TrainedRun run_;
   InputSizes inputs_;
   bool averaged_ = false;
   std::vector<TensorSpec> weights_;
 };
-
-// `path` is a checkpoint's folder, or that of a run, whose newest complete checkpoint is taken.
-TrainedModel open_trained(const std::string& path);
 
 }  // namespace lockstep
