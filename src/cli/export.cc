@@ -37,9 +37,12 @@ void run_export(const ExportCommand& command) {
   };
   print_ports("input", report.inputs);
   print_ports("output", report.outputs);
-  for (const ExportedFile& file : report.files)
-    std::cout << fmt::format("{}  {:.1f} MB  {}\n", file.path, static_cast<double>(file.bytes) / 1e6,
-                             file.what);
+  for (const ExportedFile& file : report.files) {
+    const double kilobytes = static_cast<double>(file.bytes) / 1e3;
+    const std::string size =
+        kilobytes < 1e3 ? fmt::format("{:.1f} kB", kilobytes) : fmt::format("{:.1f} MB", kilobytes / 1e3);
+    std::cout << fmt::format("{}  {}  {}\n", file.path, size, file.what);
+  }
 }
 
 }  // namespace
