@@ -50,7 +50,7 @@ class Crowding {
   }
 
   // In cycles of 1 to 5 GHz.
-  static constexpr uint64_t kJump = 1'000'000;      // 0.2 to 1 millisecond
+  static constexpr uint64_t kJump = 2'000'000;      // 0.4 to 2 milliseconds
   static constexpr uint64_t kWindow = 300'000'000;  // 60 to 300 milliseconds
   static constexpr uint64_t kWhile = 300'000'000;
   static constexpr int kJumps = 3;

@@ -24,7 +24,7 @@ namespace {
 // a machine that is busy with something else every look costs time that somebody needs, be it the thread that
 // is waited for, and all sleep at once. In cycles of the time-stamp counter, of 1 to 5 GHz.
 constexpr uint64_t kSpin = 450'000;  // 100 to 450 microseconds
-constexpr uint64_t kCrowdedSpin = 10'000;
+constexpr uint64_t kCrowdedSpin = 20'000;
 constexpr uint64_t kYield = 15'000'000;  // some milliseconds
 
 // Tasks that are offered at once: more are offered one part after the other.
