@@ -76,6 +76,7 @@ TableEncoding roles_in(TableOptions options, std::string_view kept, const Transf
                        const std::vector<std::string>& files) {
   options.encoding.numeric = columns_in(kept, "numeric ", {" log1p="});
   options.encoding.categorical = columns_in(kept, "categorical ", {" buckets=", " ids="});
+  if (!options.encoding.names_roles()) throw UserError("{}", kOthers);
   options.encoding.ignore.clear();  // new files need not have what was never used
   std::string name;
   const std::vector<BlockField> fields = fields_with_label(options, files, name);
