@@ -33,7 +33,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 // Records of a table that are computed at once: what they take between two products stays in a core's cache.
-constexpr int64_t kTableBatch = 1024;
+constexpr int64_t kTableBatch = 512;
 // Records that a lane reads at once: of a table, and of rows of tokens or images.
 constexpr int64_t kTableChunk = 8192;
 constexpr int64_t kOtherChunk = 16;
