@@ -29,7 +29,9 @@ struct CheckOptions {
 void print_arithmetic(const JobParts& parts) {
   const JobSpec& spec = parts.spec;
   const ResolvedJob& job = parts.resolved;
-  std::cout << fmt::format("\n# {} parameters\n", parameter_count(parts.model))
+  std::cout << "\n";
+  if (!parts.data.label_decision.empty()) std::cout << "# label " << parts.data.label_decision << "\n";
+  std::cout << fmt::format("# {} parameters\n", parameter_count(parts.model))
             << fmt::format("# a step: {} samples = {} microbatches of {}, summed in {} leaves of {}\n",
                            spec.train.global_batch, job.microbatches, spec.train.microbatch, job.leaves,
                            job.microbatches / job.leaves)

@@ -87,7 +87,7 @@ void work(JobSpec spec, const TrainCommand& command, const std::optional<WorkerP
           ErrorReport& report) {
   RunOptions options{.fresh = command.fresh,
                      .from = command.from,
-                     .job = to_yaml(spec),
+                     .job = spec,
                      .out = &std::cerr,
                      .out_descriptor = 2,
                      .join = {}};

@@ -31,6 +31,7 @@ FieldType Field::type() const {
   if (holds_any<SlotOf<std::vector<double>>>(slot_)) return FieldType::kNumbers;
   if (holds_any<SlotOf<std::vector<TransformSpec>>>(slot_)) return FieldType::kTransforms;
   if (holds_any<SlotOf<std::vector<WeightChange>>>(slot_)) return FieldType::kWeightChanges;
+  if (holds_any<SlotOf<ClassWeightsSpec>>(slot_)) return FieldType::kClassWeights;
   if (holds_any<SlotOf<std::array<double, 2>>>(slot_)) return FieldType::kPair;
   if (holds_any<SlotOf<StepSpan>, SlotOf<std::optional<StepSpan>>>(slot_)) return FieldType::kSpan;
   if (holds_any<ChoiceSlot>(slot_)) return FieldType::kChoice;
@@ -72,6 +73,8 @@ std::string Field::expectation() const {
     case FieldType::kTransforms: return "a list of transforms, each a map with a name and its settings";
     case FieldType::kWeightChanges:
       return fmt::format("a list of maps, each with at, a number of samples, and weights, each{}", limits);
+    case FieldType::kClassWeights:
+      return fmt::format("balanced, or a map from labels to their weights, each{}", limits);
     case FieldType::kPair: return fmt::format("a list of two numbers, each{}", limits);
     case FieldType::kSpan:
       return "steps such as 200, a share of the run such as 5%, or samples such as 10000 samples";

@@ -30,11 +30,13 @@ struct ChoiceSlot {
 struct NoSlot {};
 
 // Where a value goes, which also says its type. Of a worker pool: the last one.
-using Slot = std::variant<
-    NoSlot, SlotOf<int64_t>, SlotOf<std::optional<int64_t>>, SlotOf<double>, SlotOf<std::optional<double>>,
-    SlotOf<bool>, SlotOf<std::string>, SlotOf<std::vector<std::string>>, SlotOf<std::vector<int64_t>>,
-    SlotOf<std::vector<double>>, SlotOf<std::vector<TransformSpec>>, SlotOf<std::vector<WeightChange>>,
-    SlotOf<std::array<double, 2>>, SlotOf<StepSpan>, SlotOf<std::optional<StepSpan>>, ChoiceSlot>;
+using Slot =
+    std::variant<NoSlot, SlotOf<int64_t>, SlotOf<std::optional<int64_t>>, SlotOf<double>,
+                 SlotOf<std::optional<double>>, SlotOf<bool>, SlotOf<std::string>,
+                 SlotOf<std::vector<std::string>>, SlotOf<std::vector<int64_t>>, SlotOf<std::vector<double>>,
+                 SlotOf<std::vector<TransformSpec>>, SlotOf<std::vector<WeightChange>>,
+                 SlotOf<ClassWeightsSpec>, SlotOf<std::array<double, 2>>, SlotOf<StepSpan>,
+                 SlotOf<std::optional<StepSpan>>, ChoiceSlot>;
 
 enum class FieldType : uint8_t {
   kAny,
@@ -47,6 +49,7 @@ enum class FieldType : uint8_t {
   kNumbers,
   kTransforms,
   kWeightChanges,
+  kClassWeights,
   kPair,
   kSpan,
   kChoice,

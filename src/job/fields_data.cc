@@ -28,38 +28,38 @@ Cases for_files() {
   return cases;
 }
 
-#define LOCKSTEP_SOURCE_FIELDS(part, format)                                                             \
-  LOCKSTEP_FIELD(data.part.files, "paths, folders or patterns with * and ?")                             \
-      .names_files()                                                                                     \
-      .example("\"tx/*.csv\"")                                                                           \
-      .or_else("none")                                                                                   \
-      .when(format, for_files()),                                                                        \
-      LOCKSTEP_FIELD(data.part.label, "the column to predict, 0 or 1")                                   \
-          .example("is_fraud")                                                                           \
-          .when(format, for_tables("label")),                                                            \
-      LOCKSTEP_FIELD(data.part.columns.numeric, "columns that are numbers")                              \
-          .example("[amount, hour]")                                                                     \
-          .or_else("those that hold only numbers")                                                       \
-          .when(format, for_tables("")),                                                                 \
-      LOCKSTEP_FIELD(data.part.columns.categorical, "columns whose values are looked up in tables")      \
-          .example("[merchant, country]")                                                                \
-          .or_else("the others")                                                                         \
-          .when(format, for_tables("")),                                                                 \
-      LOCKSTEP_FIELD(data.part.columns.ignore, "columns to leave out")                                   \
-          .example("[transaction_id]")                                                                   \
-          .or_else("none")                                                                               \
-          .when(format, for_tables("")),                                                                 \
-      LOCKSTEP_FIELD(data.part.columns.log1p, "numeric columns to take the logarithm of, as log(1 + x)") \
-          .example("[amount]")                                                                           \
-          .or_else("the skewed ones that are never negative")                                            \
-          .when(format, for_tables("")),                                                                 \
-      LOCKSTEP_FIELD(data.part.columns.fill, "what a missing number counts as")                          \
-          .example("0")                                                                                  \
-          .or_else("the column's mean")                                                                  \
-          .when(format, for_tables("")),                                                                 \
-      LOCKSTEP_FIELD(data.part.samples, "how many samples to generate")                                  \
-          .at_least(1)                                                                                   \
-          .at_most(1e12)                                                                                 \
+#define LOCKSTEP_SOURCE_FIELDS(part, format)                                                                \
+  LOCKSTEP_FIELD(data.part.files, "paths, folders or patterns with * and ?")                                \
+      .names_files()                                                                                        \
+      .example("\"tx/*.csv\"")                                                                              \
+      .or_else("none")                                                                                      \
+      .when(format, for_files()),                                                                           \
+      LOCKSTEP_FIELD(data.part.label, "the column to predict: two values, classes or numbers (model.task)") \
+          .example("is_fraud")                                                                              \
+          .when(format, for_tables("label")),                                                               \
+      LOCKSTEP_FIELD(data.part.columns.numeric, "columns that are numbers")                                 \
+          .example("[amount, hour]")                                                                        \
+          .or_else("those that hold only numbers")                                                          \
+          .when(format, for_tables("")),                                                                    \
+      LOCKSTEP_FIELD(data.part.columns.categorical, "columns whose values are looked up in tables")         \
+          .example("[merchant, country]")                                                                   \
+          .or_else("the others")                                                                            \
+          .when(format, for_tables("")),                                                                    \
+      LOCKSTEP_FIELD(data.part.columns.ignore, "columns to leave out")                                      \
+          .example("[transaction_id]")                                                                      \
+          .or_else("none")                                                                                  \
+          .when(format, for_tables("")),                                                                    \
+      LOCKSTEP_FIELD(data.part.columns.log1p, "numeric columns to take the logarithm of, as log(1 + x)")    \
+          .example("[amount]")                                                                              \
+          .or_else("the skewed ones that are never negative")                                               \
+          .when(format, for_tables("")),                                                                    \
+      LOCKSTEP_FIELD(data.part.columns.fill, "what a missing number counts as")                             \
+          .example("0")                                                                                     \
+          .or_else("the column's mean")                                                                     \
+          .when(format, for_tables("")),                                                                    \
+      LOCKSTEP_FIELD(data.part.samples, "how many samples to generate")                                     \
+          .at_least(1)                                                                                      \
+          .at_most(1e12)                                                                                    \
           .when(format, {{"synthetic", "10000"}})
 
 }  // namespace
@@ -106,6 +106,13 @@ std::vector<Field> data_fields() {
           "files: ==, !=, <, <=, >, >=, in, is missing, and, or, not (docs/input.md)")
           .example("\"amount > 0 and country in ('DE', 'FR')\"")
           .or_else("all records")
+          .when(kTrainFormat, for_tables("")),
+      LOCKSTEP_FIELD(
+          data.weight,
+          "a column of numbers of at least 0: how much a training record counts in the loss, divided "
+          "by their mean; never in evaluation")
+          .example("importance")
+          .or_else("all alike")
           .when(kTrainFormat, for_tables("")),
       LOCKSTEP_FIELD(data.subsample.where,
                      "which training records only a share is kept of, written as data.filter is")

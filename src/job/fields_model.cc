@@ -70,9 +70,13 @@ std::vector<Field> size_fields() {
                      "widths of the layers over the numeric inputs, before a last one of width dim")
           .at_least(1)
           .at_most(1 << 16),
-      LOCKSTEP_FIELD(model.top, "widths of the layers over the products, before the last one of width 1")
+      LOCKSTEP_FIELD(model.top, "widths of the layers over the products, before the last one")
           .at_least(1)
           .at_most(1 << 16),
+      LOCKSTEP_FIELD(
+          model.task,
+          "what the label asks for; auto: two different labels are binary, texts and few different "
+          "whole numbers classification, other numbers regression (docs/input.md)"),
   };
 }
 

@@ -111,6 +111,14 @@ std::vector<Field> precision_fields() {
 
 std::vector<Field> evaluation_fields() {
   return {
+      LOCKSTEP_FIELD(
+          train.class_weights,
+          "how much the records of a label count in the loss, divided by their mean; balanced: by how "
+          "rare the label is among the training records; labels that are not named count 1")
+          .at_least(0)
+          .example("{0: 1, 1: 20}")
+          .or_else("all alike")
+          .when("model.family", {{"tabular", ""}}),
       LOCKSTEP_FIELD(train.seed, "seed of the weights and of dropout").defaults_to("0").at_least(0),
       LOCKSTEP_FIELD(train.eval.every, "how often to evaluate")
           .above(0)

@@ -268,6 +268,34 @@ TEST(Parse, VertexFilesInTheirThreeShapes) {
   EXPECT_EQ(error_of(bare, {"strategy.workers=1"}), "");
 }
 
+constexpr std::string_view kTable = R"(model: {family: tabular}
+data: {train: {format: csv, files: t.csv, label: y}}
+train: {steps: 10, global_batch: 8, microbatch: 8, lr: {base: 1e-3}}
+)";
+
+TEST(Parse, TasksAndClassWeights) {
+  EXPECT_EQ(parse(kTable).model.task, LabelTask::kAuto);
+  EXPECT_EQ(parse(kTable, {"model.task=regression"}).model.task, LabelTask::kRegression);
+  EXPECT_EQ(error_of(kTable, {"model.task=cluster"}),
+            "--set: model.task is 'cluster', which is not one of its choices; write auto, binary, "
+            "classification, regression");
+  EXPECT_TRUE(parse(kTable).train.class_weights.empty());
+  EXPECT_TRUE(parse(kTable, {"train.class_weights=balanced"}).train.class_weights.balanced);
+  const JobSpec given = parse(kTable, {"train.class_weights={0: 1, 'a: b': 2.5, true: 0}"});
+  const ClassWeightsSpec expected{false, {{"0", 1.0}, {"a: b", 2.5}, {"true", 0.0}}};
+  EXPECT_EQ(given.train.class_weights, expected);
+  EXPECT_EQ(parse(to_yaml(given)).train.class_weights, expected) << to_yaml(given);
+  for (const char* wrong : {"heavy", "[1, 2]", "{}", "3"})
+    EXPECT_NE(error_of(kTable, {std::string("train.class_weights=") + wrong})
+                  .find("write balanced, or a map from labels to their weights, each at least 0, for example "
+                        "{0: 1, 1: 20}"),
+              std::string::npos)
+        << wrong;
+  EXPECT_NE(error_of(kTable, {"train.class_weights={a: -1}"}).find("must be at least 0"), std::string::npos);
+  EXPECT_NE(error_of(kSmall, {"train.class_weights=balanced"}).find("does not go with model.family gpt"),
+            std::string::npos);
+}
+
 TEST(Parse, TheSameThingUnderTwoNamesIsRefused) {
   EXPECT_EQ(error_of(with("learning_rate: 1e-4")),
             "job.yaml:9: learning_rate and train.lr.base (line 8) say the same thing; keep one of them");

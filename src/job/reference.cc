@@ -56,6 +56,7 @@ std::string kind(const Field& field) {
     case FieldType::kNumbers: text = "list of numbers"; break;
     case FieldType::kTransforms: text = "list of maps"; break;
     case FieldType::kWeightChanges: text = "list of maps with `at` and `weights`"; break;
+    case FieldType::kClassWeights: text = "`balanced`, or a map from labels to numbers"; break;
     case FieldType::kPair: text = "two numbers"; break;
     case FieldType::kSpan: return "length of training";
     case FieldType::kChoice: return fmt::format("`{}`", fmt::join(field.choices(), "`, `"));

@@ -55,6 +55,10 @@ Json type_of(const Field& field) {
                   {"weights", {{"type", "array"}, {"items", limited({{"type", "number"}}, field)}}}}},
                 {"required", Json::array({"at", "weights"})},
                 {"additionalProperties", false}}}};
+    case FieldType::kClassWeights:
+      return {{"anyOf",
+               {{{"const", "balanced"}},
+                {{"type", "object"}, {"additionalProperties", limited({{"type", "number"}}, field)}}}}};
     case FieldType::kPair:
       return {{"type", "array"},
               {"items", limited({{"type", "number"}}, field)},

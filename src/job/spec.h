@@ -76,6 +76,15 @@ struct WeightChange {
   bool operator==(const WeightChange&) const = default;
 };
 
+// How much the records of each label count in the loss; nothing given: all alike.
+struct ClassWeightsSpec {
+  bool balanced = false;                                // by how rare a label is
+  std::vector<std::pair<std::string, double>> of = {};  // label, weight
+
+  bool empty() const { return !balanced && of.empty(); }
+  bool operator==(const ClassWeightsSpec&) const = default;
+};
+
 struct SourceSpec {
   std::optional<DataFormat> format;  // of eval unset: no separate data
   std::vector<std::string> files;    // paths, folders and patterns
@@ -108,6 +117,7 @@ struct DataSpec {
   ImagesSpec images;
   double hold_out = 0;
   std::string filter;  // which records are used; empty: all
+  std::string weight;  // the column that says how much a training record counts; empty: all alike
   SubsampleSpec subsample;
   SplitSpec split;
   ErrorsSpec errors;
@@ -176,6 +186,7 @@ struct TrainSpec {
   double clip_norm = 0;  // 0: no clipping
   double ema = 0;        // 0: none
   GuardSpec guard;
+  ClassWeightsSpec class_weights;
   int64_t seed = 0;
   EvalSpec eval;
   EarlyStopSpec early_stop;

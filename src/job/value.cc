@@ -62,6 +62,17 @@ class Reader {
     list.clear();
     for (const YamlNode& item : value_.items) list.push_back(weight_change(item));
   }
+  void operator()(SlotOf<ClassWeightsSpec> slot) const {
+    ClassWeightsSpec& weights = *slot(spec_);
+    weights = {};
+    if (is_word(value_, "balanced")) {
+      weights.balanced = true;
+      return;
+    }
+    if (!value_.is_map() || value_.entries.empty()) wrong_type(value_);
+    for (const YamlNode::Entry& entry : value_.entries)
+      weights.of.emplace_back(entry.key, number(entry.value));
+  }
   void operator()(SlotOf<std::array<double, 2>> slot) const {
     if (!value_.is_list() || value_.items.size() != 2) wrong_type(value_);
     *slot(spec_) = {number(value_.items[0]), number(value_.items[1])};
@@ -287,6 +298,14 @@ struct Writer {
     for (const WeightChange& change : at(slot))
       entries.push_back(fmt::format("{{at: {}, weights: [{}]}}", change.at, fmt::join(change.weights, ", ")));
     return fmt::format("[{}]", fmt::join(entries, ", "));
+  }
+  std::optional<std::string> operator()(SlotOf<ClassWeightsSpec> slot) const {
+    if (at(slot).empty()) return std::nullopt;
+    if (at(slot).balanced) return "balanced";
+    std::vector<std::string> entries;
+    for (const auto& [label, weight] : at(slot).of)
+      entries.push_back(fmt::format("{}: {}", setting_text(label), weight));
+    return fmt::format("{{{}}}", fmt::join(entries, ", "));
   }
   std::optional<std::string> operator()(SlotOf<std::array<double, 2>> slot) const {
     return fmt::format("[{}, {}]", at(slot)[0], at(slot)[1]);

@@ -78,12 +78,13 @@ void add_answers(Graph& graph, Value scores, const Model& model) {
     const int64_t positions = b.shape(scores)[0] / model.samples;
     return add_named(graph, b.reshape(scores, {model.samples, positions, classes}), "logits");
   }
-  if (is_argmax(model.graph, model.graph.outputs()[2].value)) {
+  if (model.task == Task::kClassify) {
     add_named(graph, scores, "logits");
     add_named(graph, b.op("softmax", {scores}), "probabilities");
     return add_named(graph, b.op("argmax", {scores}), "classes");
   }
-  if (model.task != Task::kBinary) return add_named(graph, scores, "values");
+  if (model.task == Task::kRegress)
+    return add_named(graph, b.shift(b.scale(scores, model.target.deviation), model.target.mean), "values");
   add_named(graph, scores, "logits");
   add_named(graph, b.op("sigmoid", {scores}), "probability");
 }

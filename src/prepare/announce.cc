@@ -43,6 +43,7 @@ std::vector<std::string> announcement(const JobParts& parts, const Group* group,
                             name_of(spec.train.precision)));
   line("data", data_line(parts.data));
   if (parts.data.report) line("columns", column_line(*parts.data.report));
+  if (!parts.data.label_decision.empty()) line("label", parts.data.label_decision);
   line("step", fmt::format("{} samples = {} microbatches of {}, summed in {} leaves", spec.train.global_batch,
                            job.microbatches, spec.train.microbatch, job.leaves));
   line("course", course_line(parts.schedule, spec.train.lr.decay, parts.steps()));

@@ -21,8 +21,8 @@ std::string left_out_text(const TableReport& report) {
 
 std::string column_line(const TableReport& report) {
   std::vector<std::string> parts;
-  for (const ColumnRole role :
-       {ColumnRole::kNumeric, ColumnRole::kCategorical, ColumnRole::kText, ColumnRole::kTransformed})
+  for (const ColumnRole role : {ColumnRole::kNumeric, ColumnRole::kCategorical, ColumnRole::kText,
+                                ColumnRole::kWeight, ColumnRole::kTransformed})
     if (const int64_t count = report.count(role); count > 0)
       parts.push_back(fmt::format("{} {}", count, name_of(role)));
   parts.push_back(fmt::format("label {}", report.label));

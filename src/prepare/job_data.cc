@@ -135,6 +135,9 @@ void check_text(const JobSpec& spec) {
   if (!columns.numeric.empty() || !columns.categorical.empty() || !columns.log1p.empty() || columns.fill)
     throw UserError("{}: data.train.columns is for model.family {}; the {} takes data.train.text alone",
                     spec.where("data.train.text"), families_for(Records::kTable), family.name);
+  if (!spec.data.weight.empty())
+    throw UserError("{}: the {}'s loss takes no weights of records; remove data.weight",
+                    spec.where("data.weight"), family.name);
   if (!spec.data.subsample.where.empty() && spec.data.subsample.reweight)
     throw UserError("{}: the {}'s loss takes no weights of records; write data.subsample.reweight: false",
                     spec.where("data.subsample.where"), family.name);
@@ -179,6 +182,9 @@ EncodingOptions csv_options(const JobSpec& spec) {
   csv.ignore = train.columns.ignore;
   if (!train.columns.log1p.empty()) csv.log1p = train.columns.log1p;
   csv.fill = train.columns.fill;
+  csv.task = spec.model.task;
+  csv.weight = spec.data.weight;
+  csv.class_weights = {spec.train.class_weights.balanced, spec.train.class_weights.of};
   csv.buckets = spec.model.rows;
   return csv;
 }
@@ -312,19 +318,23 @@ StepOrder job_order(const JobParts& parts) {
   return {job_read_order(parts.spec, parts.data), parts.spec.train.microbatch, parts.resolved.microbatches};
 }
 
-InputSizes input_sizes(const Source& source) { return input_sizes(source.columns()); }
+InputSizes input_sizes(const Data& data) { return input_sizes(data.train->columns(), data.labels); }
 
-InputSizes input_sizes(const std::vector<Column>& columns) {
+InputSizes input_sizes(const std::vector<Column>& columns, const std::optional<LabelEncoding>& labels) {
   InputSizes sizes;
-  int64_t tables = 0;
+  if (labels) {
+    sizes.tables = sizes.dense = 0;
+    sizes.task = labels->task;
+    sizes.classes = labels->class_count();
+    sizes.target = {labels->mean, labels->deviation};
+  }
   for (const Column& column : columns) {
     if (column.name == "dense") sizes.dense = column.shape.numel();
-    tables += column.name.starts_with("category.") ? 1 : 0;
+    if (labels && column.name.starts_with("category.")) ++sizes.tables;
     sizes.weighted = sizes.weighted || column.name == kWeightsColumn;
     sizes.documents = sizes.documents || column.name == "documents";
     sizes.padded = sizes.padded || column.name == "keys_visible";
   }
-  if (tables > 0) sizes.tables = tables;
   return sizes;
 }
 

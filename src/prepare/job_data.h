@@ -22,8 +22,9 @@ Data open_job_data(const JobSpec& spec, const HostShare& host, bool evaluates = 
 // The order in which a job reads its training records.
 ReadOrder job_read_order(const JobSpec& spec, const Data& data);
 StepOrder job_order(const JobParts& parts);
-// The columns of a table; the defaults where the source has none.
-InputSizes input_sizes(const Source& source);
-InputSizes input_sizes(const std::vector<Column>& columns);
+// The columns of a table and what its label asks for; the defaults where the data is no table.
+InputSizes input_sizes(const Data& data);
+// The same of records that are read as a run's were: `labels` are those of its table.
+InputSizes input_sizes(const std::vector<Column>& columns, const std::optional<LabelEncoding>& labels);
 
 }  // namespace lockstep

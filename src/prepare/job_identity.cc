@@ -56,6 +56,9 @@ Identity job_identity(const JobSpec& spec, const ResolvedJob& job, const Schedul
   identity.add("architecture", machine.architecture);
   if (!machine.measured.empty()) identity.add("arithmetic", machine.measured);
   for (const Field& field : job_fields()) {
+    // The task acts through the graph and the encoded labels; it is named where it is not what all tables
+    // once had.
+    if (field.path() == "model.task" && spec.model.task == LabelTask::kBinary) continue;
     if (!decides_bits(field.path()) || !spec.origins.contains(std::string(field.path()))) continue;
     if (const auto text = value_text(field, spec)) identity.add(field.path(), *text);
   }

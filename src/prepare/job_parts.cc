@@ -9,11 +9,23 @@
 
 namespace lockstep {
 
+namespace {
+
+// What the labels decided holds for the job from here on, and for the one that is kept with the run.
+void take_task(const Data& data, JobSpec& spec) {
+  if (!data.labels || spec.model.task != LabelTask::kAuto) return;
+  spec.model.task = data.labels->task;
+  spec.origins["model.task"] = {.kind = Origin::Kind::kDerived, .how = data.label_decision};
+}
+
+}  // namespace
+
 JobParts build_parts(JobSpec spec, Backend& backend, const HostShare& host, bool leads, Keeping keeping) {
   resolve(spec);  // refuses what does not hold together before anything is read
   require_files(spec);
   Data data = open_job_data(spec, host, leads, {}, {}, keeping);
-  const InputSizes inputs = input_sizes(*data.train);
+  take_task(data, spec);
+  const InputSizes inputs = input_sizes(data);
   Model model = build_job_model(spec, inputs);
   const ResolvedJob resolved =
       resolve(spec, {.parameters = parameter_count(model), .train_samples = data.train->size()});

@@ -1,6 +1,7 @@
 #include "prepare/trained_model.h"
 
 #include "base/error.h"
+#include "data/transform/table_encoding.h"
 #include "prepare/job_model.h"
 #include "train/checkpoint/checkpoint_writer.h"
 #include "train/update/ema.h"
@@ -8,8 +9,15 @@
 namespace lockstep {
 namespace {
 
-InputSizes sizes_in(const SafetensorsReader& weights) {
+InputSizes sizes_in(const TrainedRun& run) {
+  const SafetensorsReader& weights = run.checkpoint->tensors(kModelFile);
   InputSizes sizes{.tables = 0, .dense = 0, .padded = true};
+  if (run.spec.model.family != nullptr && run.spec.model.family->records == Records::kTable) {
+    const LabelEncoding labels = labels_in(run.constants);
+    sizes.task = labels.task;
+    sizes.classes = labels.class_count();
+    sizes.target = {labels.mean, labels.deviation};
+  }
   while (weights.contains(fmt::format("table.{}.weight", sizes.tables))) ++sizes.tables;
   if (weights.contains("bottom.0.weight")) sizes.dense = weights.at("bottom.0.weight").tensor.shape[1];
   return sizes;
@@ -19,7 +27,7 @@ InputSizes sizes_in(const SafetensorsReader& weights) {
 
 TrainedModel::TrainedModel(TrainedRun run)
     : run_(std::move(run)),
-      inputs_(sizes_in(run_.checkpoint->tensors(kModelFile))),
+      inputs_(sizes_in(run_)),
       averaged_(run_.checkpoint->has_tensors(kAverageFile)) {
   if (spec().model.family == nullptr)
     throw UserError("{}: the job names no model.family; only those can be opened", path());

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "data/transform/table_encoding.h"
 #include "job/parse.h"
 #include "train/checkpoint/checkpoint_folder.h"
 
@@ -63,6 +64,7 @@ TrainedRun open_trained_run(const std::string& run_or_checkpoint, std::span<cons
   forget_unused(run.spec);
   if (const std::string path = in_folder(run.path, "encoding.txt"); fs::exists(path))
     run.constants = read_file(path);
+  if (run.spec.model.family->records == Records::kTable) run.labels = labels_in(run.constants);
   // One process on this machine uses the model, however many trained it.
   run.spec.strategy.workers = 1;
   run.spec.workerPoolSpecs.clear();

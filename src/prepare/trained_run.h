@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "data/transform/label_encoding.h"
 #include "job/spec.h"
 #include "train/checkpoint/checkpoint_reader.h"
 
@@ -18,7 +19,8 @@ std::string find_checkpoint(const std::string& run_or_checkpoint);
 struct TrainedRun {
   std::string path;  // of the checkpoint
   JobSpec spec;
-  std::string constants;  // `encoding.txt`; empty: records need none
+  std::string constants;                     // `encoding.txt`; empty: records need none
+  std::optional<LabelEncoding> labels = {};  // of a table: what they mean, by the constants
   std::unique_ptr<const CheckpointReader> checkpoint;
   std::optional<int64_t> best_step;  // of the run, where another checkpoint is its best
 

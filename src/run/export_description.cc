@@ -74,10 +74,11 @@ std::string meaning(std::string_view name, const TrainedModel& model) {
 
 std::string answer(std::string_view name) {
   if (name == "logits") return "scores before they are made probabilities";
-  if (name == "probability") return "that the label is 1";
-  if (name == "probabilities") return "of each class";
-  if (name == "classes") return "the class of the highest score";
-  if (name == "values") return "what the model predicts";
+  if (name == "probability")
+    return "that the label is 1, or the second of encoding.labels.classes where there are such";
+  if (name == "probabilities") return "of each class; of a table in the order of encoding.labels.classes";
+  if (name == "classes") return "the place of the class with the highest score";
+  if (name == "values") return "what the model predicts, in the units of the label";
   return "";
 }
 
@@ -151,6 +152,8 @@ Json encoding_json(std::string_view text) {
     };
     if (take("label ")) {
       json["label"] = line;
+    } else if (take("labels ")) {
+      json["labels"] = value_of(std::string(line));
     } else if (take("numeric ")) {
       Json column = keyed_line(line, "log1p");
       if (column.is_null())

@@ -26,6 +26,17 @@ TEST(EncodingJson, HasEveryColumnAtItsPlace) {
       R"("label":"is it fraud","transforms":["transform vocabulary 1 channel","channel web shop"]})");
 }
 
+TEST(EncodingJson, SaysWhatTheAnswersMean) {
+  const Json json = encoding_json(
+      "label kind\nnumeric size log1p=false flag=false mean=0 deviation=1 fill=0\n"
+      "labels "
+      "{\"column\":\"kind\",\"task\":\"classification\",\"kind\":\"texts\",\"classes\":[\"a\",\"b\",\"c\"]}"
+      "\n");
+  EXPECT_EQ(json["labels"]["classes"].dump(), R"(["a","b","c"])");
+  EXPECT_EQ(json["label"], "kind");
+  EXPECT_FALSE(json.contains("other"));
+}
+
 TEST(EncodingJson, RefusesAColumnThatItCannotRead) {
   EXPECT_THROW(encoding_json("label y\nnumeric amount scaled\n"), UserError);
   EXPECT_THROW(encoding_json("label y\ncategorical country\n"), UserError);

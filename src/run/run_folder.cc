@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/new_file.h"
+#include "job/print.h"
 
 namespace lockstep {
 namespace {
@@ -23,8 +24,9 @@ constexpr const char* kJobFile = "job.yaml";
 // The first file that a run writes: a folder that has it is a run's.
 constexpr const char* kIdentityFile = "identity.json";
 constexpr const char* kStartsFile = "starts.jsonl";
-constexpr auto kOtherFiles =
-    std::to_array<const char*>({kJobFile, "metrics.jsonl", "summary.json", "encoding.txt", "diagnosis.json"});
+constexpr const char* kLabelsFile = "labels.json";
+constexpr auto kOtherFiles = std::to_array<const char*>(
+    {kJobFile, "metrics.jsonl", "summary.json", "encoding.txt", kLabelsFile, "diagnosis.json"});
 
 std::string in_folder(const std::string& folder, const char* name) {
   return fmt::format("{}/{}", folder, name);
@@ -63,10 +65,20 @@ bool is_start_of(const nlohmann::json& line, const std::string& identity) {
 
 }  // namespace
 
-std::vector<NamedText> describing_files(const JobParts& parts, const std::string& job) {
-  std::vector<NamedText> files = {{kIdentityFile, to_json(parts.identity).dump(1) + "\n"}, {kJobFile, job}};
+std::vector<NamedText> describing_files(const JobParts& parts, JobSpec asked) {
+  asked.model.task = parts.spec.model.task;
+  if (const auto origin = parts.spec.origins.find("model.task"); origin != parts.spec.origins.end())
+    asked.origins[origin->first] = origin->second;
+  std::vector<NamedText> files = {{kIdentityFile, to_json(parts.identity).dump(1) + "\n"},
+                                  {kJobFile, to_yaml(asked)}};
   if (!parts.data.encoding.empty()) files.emplace_back("encoding.txt", parts.data.encoding);
+  if (parts.data.labels) files.emplace_back(kLabelsFile, parts.data.labels->json() + "\n");
   return files;
+}
+
+LabelEncoding read_labels(const std::string& folder) {
+  const std::string path = in_folder(folder, kLabelsFile);
+  return labels_from_json(read_file(path, int64_t{1} << 24), path);
 }
 
 void require_run_folder(const JobSpec& spec) {

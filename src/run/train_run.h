@@ -31,7 +31,7 @@ namespace lockstep {
 struct RunOptions {
   bool fresh = false;           // start over, whatever the output folder holds
   std::string from = {};        // the checkpoint to go on from; empty: the newest
-  std::string job = {};         // the effective job as it was asked for, to be kept with the run
+  JobSpec job = {};             // the effective job as it was asked for, to be kept with the run
   std::ostream* out = nullptr;  // for the progress line and messages
   int out_descriptor = 2;       // where that goes, to see whether it is a terminal
   bool leads = true;            // as worker 0; only it needs the records to evaluate on

@@ -14,7 +14,8 @@ std::vector<Value> outputs_for(const Model& model) {
   const auto outputs = model.graph.outputs();
   LOCKSTEP_CHECK(outputs.size() == 3, "{} was not built to evaluate", model.graph.name());
   switch (model.task) {
-    case Task::kBinary: return {outputs[2].value};
+    case Task::kBinary:
+    case Task::kRegress: return {outputs[2].value};
     case Task::kClassify: return {logits_in(model.graph)};
     case Task::kNextToken: return {outputs[0].value, outputs[1].value};
   }
@@ -35,9 +36,11 @@ std::vector<T> download(Backend& backend, const Executable& computed, size_t out
 
 Value logits_in(const Graph& graph) {
   LOCKSTEP_CHECK(graph.outputs().size() >= 3, "{} was not built to evaluate", graph.name());
-  const int32_t node = graph.producer(graph.outputs()[2].value);
+  const Value answer = graph.outputs()[2].value;
+  if (graph.type(answer).dtype == DType::kF32) return answer;
+  const int32_t node = graph.producer(answer);
   const bool chooses = node >= 0 && graph.nodes()[static_cast<size_t>(node)].op->name == "argmax";
-  LOCKSTEP_CHECK(chooses, "{} answers with no argmax of logits", graph.name());
+  LOCKSTEP_CHECK(chooses, "{} answers with neither logits nor their argmax", graph.name());
   return graph.nodes()[static_cast<size_t>(node)].inputs[0];
 }
 
@@ -65,24 +68,28 @@ Model Answer::only_answer(Model model) {
   return model;
 }
 
-Answer::Answer(const Model& model, AnswerOptions options) : task_(model.task), options_(std::move(options)) {
+Answer::Answer(const Model& model, AnswerOptions options)
+    : task_(model.task), target_(model.target), options_(std::move(options)) {
   if (options_.threshold && task_ != Task::kBinary)
     throw UserError("a threshold is for models that answer yes or no; this one does not");
+  const bool named = !options_.classes.empty();
+  const ValueType class_type = named ? ValueType::kBytes : ValueType::kI64;
   switch (task_) {
     case Task::kBinary:
+      LOCKSTEP_CHECK(!named || options_.classes.size() == 2, "{} names for yes and no",
+                     options_.classes.size());
       fields_ = {{"probability", ValueType::kF64, 1}};
-      if (options_.threshold) fields_.push_back({"decision", ValueType::kI64, 1});
+      if (options_.threshold) fields_.push_back({"decision", class_type, 1});
       return;
+    case Task::kRegress: fields_ = {{"value", ValueType::kF64, 1}}; return;
     case Task::kClassify: {
       classes_ = model.graph.type(logits_in(model.graph)).shape[-1];
       LOCKSTEP_CHECK(static_cast<int64_t>(options_.classes.size()) <= classes_, "{} names for {} classes",
                      options_.classes.size(), classes_);
-      const bool named = !options_.classes.empty();
       // Where the data had fewer classes than the model tells apart.
       for (auto c = static_cast<int64_t>(options_.classes.size()); named && c < classes_; ++c)
         options_.classes.push_back(std::to_string(c));
-      fields_ = {{"class", named ? ValueType::kBytes : ValueType::kI64, 1},
-                 {"probability", ValueType::kF64, 1}};
+      fields_ = {{"class", class_type, 1}, {"probability", ValueType::kF64, 1}};
       for (int64_t c = 0; options_.each_class && c < classes_; ++c)
         fields_.push_back({fmt::format("probability.{}",
                                        named ? options_.classes[static_cast<size_t>(c)] : std::to_string(c)),
@@ -101,6 +108,12 @@ void Answer::append(Backend& backend, const Executable& computed, int64_t record
       logits.resize(static_cast<size_t>(records));
       return append_binary(logits, columns);
     }
+    case Task::kRegress: {
+      const std::vector<float> values = download<float>(backend, computed, 0);
+      for (size_t r = 0; r < static_cast<size_t>(records); ++r)
+        columns[0].as<double>().push_back(static_cast<double>(values[r]) * target_.deviation + target_.mean);
+      return;
+    }
     case Task::kClassify: return append_classes(download<float>(backend, computed, 0), records, columns);
     case Task::kNextToken: {
       const auto sum = static_cast<double>(download<float>(backend, computed, 0)[0]);
@@ -116,8 +129,15 @@ void Answer::append_binary(const std::vector<float>& logits, std::vector<BlockCo
   for (const float logit : logits) {
     const double probability = probability_of(logit);
     columns[0].as<double>().push_back(probability);
-    if (options_.threshold) columns[1].as<int64_t>().push_back(probability >= *options_.threshold ? 1 : 0);
+    if (options_.threshold) append_class(probability >= *options_.threshold ? 1 : 0, columns[1]);
   }
+}
+
+void Answer::append_class(size_t place, BlockColumn& column) const {
+  if (options_.classes.empty())
+    column.as<int64_t>().push_back(static_cast<int64_t>(place));
+  else
+    column.as<std::string_view>().push_back(options_.classes[place]);
 }
 
 void Answer::append_classes(const std::vector<float>& logits, int64_t records,
@@ -128,10 +148,7 @@ void Answer::append_classes(const std::vector<float>& logits, int64_t records,
     const float* row = logits.data() + r * classes;
     probabilities_of(row, classes, probabilities);
     const auto best = static_cast<size_t>(std::max_element(row, row + classes) - row);
-    if (options_.classes.empty())
-      columns[0].as<int64_t>().push_back(static_cast<int64_t>(best));
-    else
-      columns[0].as<std::string_view>().push_back(options_.classes[best]);
+    append_class(best, columns[0]);
     columns[1].as<double>().push_back(probabilities[best]);
     for (size_t c = 0; options_.each_class && c < classes; ++c)
       columns[2 + c].as<double>().push_back(probabilities[c]);

@@ -1,8 +1,10 @@
 // What a model answers about a record, by its task: which outputs of its evaluation graph that takes, and the
 // columns it is written as. This is the one place that knows.
 //
-//   binary       probability of yes; with a threshold also decision, 0 or 1
+//   binary       probability of yes, which is the label 1 or the second of two others; with a threshold also
+//                decision, one of the two
 //   classify     class, its probability, and a probability for each class
+//   regress      value, in the units of the label
 //   next token   loss (the mean over the record's tokens) and tokens (how many the loss counts)
 #pragma once
 #include <cstdint>
@@ -18,7 +20,7 @@
 namespace lockstep {
 
 struct AnswerOptions {
-  std::vector<std::string> classes = {};  // names in the order of the labels; none: numbers
+  std::vector<std::string> classes = {};  // names in the order of the labels; none: 0, 1, ...
   bool each_class = true;                 // whether every class gets a column
   std::optional<double> threshold = {};   // from which probability on a binary answer is yes
 };
@@ -43,14 +45,16 @@ class Answer {
   void append_binary(const std::vector<float>& logits, std::vector<BlockColumn>& columns) const;
   void append_classes(const std::vector<float>& logits, int64_t records,
                       std::vector<BlockColumn>& columns) const;
+  void append_class(size_t place, BlockColumn& column) const;
 
   Task task_;
   int64_t classes_ = 0;
+  TargetScale target_;
   AnswerOptions options_;
   std::vector<BlockField> fields_;
 };
 
-// The logits that an evaluation graph's classes are the argmax of.
+// The logits that an evaluation graph of classes answers with, or that its answer is the argmax of.
 Value logits_in(const Graph& graph);
 double probability_of(float logit);
 // Softmax of some logits, in double.

@@ -16,8 +16,12 @@
 namespace lockstep {
 namespace {
 
-// The output that a graph of classes gets beside those of an evaluation.
+// The output that a graph of classes which answers with its choice gets beside those of an evaluation.
 constexpr size_t kLogits = 3;
+
+bool answers_with_logits(const Graph& graph) {
+  return graph.type(graph.outputs()[2].value).dtype == DType::kF32;
+}
 
 template <typename T>
 std::vector<T> download(Backend& backend, const Executable& computed, size_t output) {
@@ -38,12 +42,13 @@ class Findings {
     switch (task_) {
       case Task::kBinary: return look_at_scores(batch, computed);
       case Task::kClassify: return look_at_classes(batch, computed);
-      case Task::kNextToken: return;  // its metrics say all there is
+      case Task::kRegress:
+      case Task::kNextToken: return;  // their metrics say all there is
     }
   }
 
   void finish(RunEvaluation& evaluation) {
-    if (task_ == Task::kNextToken) return;
+    if (task_ == Task::kNextToken || task_ == Task::kRegress) return;
     evaluation.calibration = calibration_of(probabilities_, happened_);
     if (task_ == Task::kClassify) {
       evaluation.confusion = std::move(confusion_);
@@ -67,17 +72,21 @@ class Findings {
 
   void look_at_classes(const Batch& batch, const Executable& computed) {
     const auto labels = batch.values<int32_t>(batch.index_of("labels"));
-    const std::vector<int32_t> predicted = download<int32_t>(backend_, computed, 2);
-    const std::vector<float> logits = download<float>(backend_, computed, kLogits);
-    const size_t classes = logits.size() / predicted.size();
+    const size_t output = answers_with_logits(computed.graph()) ? 2 : kLogits;
+    const std::vector<float> logits = download<float>(backend_, computed, output);
+    const auto classes =
+        static_cast<size_t>(computed.graph().type(computed.graph().outputs()[output].value).shape[-1]);
     if (!confusion_) confusion_.emplace(static_cast<int64_t>(classes));
     std::vector<double> each;
-    for (size_t i = 0; i < predicted.size(); ++i) {
+    for (size_t i = 0; i < logits.size() / classes; ++i) {
       if (labels[i] == kIgnoredLabel) continue;
-      confusion_->add(labels[i], predicted[i]);
-      probabilities_of(logits.data() + i * classes, classes, each);
-      probabilities_.push_back(each[static_cast<size_t>(predicted[i])]);
-      happened_.push_back(predicted[i] == labels[i]);
+      const float* const row = logits.data() + i * classes;
+      // The first of several that are equal, as argmax has it.
+      const auto predicted = static_cast<int32_t>(std::max_element(row, row + classes) - row);
+      confusion_->add(labels[i], predicted);
+      probabilities_of(row, classes, each);
+      probabilities_.push_back(each[static_cast<size_t>(predicted)]);
+      happened_.push_back(predicted == labels[i]);
     }
   }
 
@@ -115,11 +124,12 @@ RunEvaluation evaluate_run(const TrainedRun& run, const EvaluateOptions& options
   const HostShare host = host_share(std::nullopt);
   spec.strategy.threads = options.threads.value_or(host.processors);
   const std::shared_ptr<const Source> source = records_of(run, options, spec, host);
-  const InputSizes inputs = input_sizes(*source);
+  const InputSizes inputs = input_sizes(source->columns(), run.labels);
   const auto backend = make_backend(job_device(spec, host));
   const auto build = [&](int64_t batch) {
     Model model = build_job_evaluation(spec, inputs, batch);
-    if (model.task == Task::kClassify) model.graph.add_output(logits_in(model.graph));
+    if (model.task == Task::kClassify && !answers_with_logits(model.graph))
+      model.graph.add_output(logits_in(model.graph));
     return model;
   };
   const SavedWeights weights(*run.checkpoint, build(1).graph, *backend);
@@ -134,7 +144,7 @@ RunEvaluation evaluate_run(const TrainedRun& run, const EvaluateOptions& options
   evaluation.task = evaluator.task();
   evaluation.result = evaluator.run(
       *source, [&](std::string_view name) { return weights.address(name); }, [] {}, reading.eval());
-  evaluation.classes = kept_classes(job_data_options(spec, host), run.constants);
+  evaluation.classes = class_names(run, job_data_options(spec, host));
   findings.finish(evaluation);
   return evaluation;
 }

@@ -68,6 +68,7 @@ class Prediction {
  public:
   Prediction(const TrainedRun& run, const PredictOptions& options)
       : spec_(run.spec),
+        labels_(run.labels),
         host_(host_share(std::nullopt)),
         out_format_(format_to_write(options.out, options.out_format)) {
     spec_.strategy.threads = options.threads.value_or(host_.processors);
@@ -77,7 +78,7 @@ class Prediction {
     backend_ = make_backend(job_device(spec_, host_));
     choose_batch(options);
     answer_.emplace(evaluation(),
-                    AnswerOptions{kept_classes(data_, run.constants), options.each_class, options.threshold});
+                    AnswerOptions{class_names(run, data_), options.each_class, options.threshold});
     fields_ = records_.reader->own();
     for (const BlockField& field : answer_->fields()) {
       if (std::any_of(fields_.begin(), fields_.end(),
@@ -118,7 +119,7 @@ class Prediction {
 
  private:
   Model evaluation() const {
-    return build_job_evaluation(spec_, input_sizes(records_.reader->columns()), batch_);
+    return build_job_evaluation(spec_, input_sizes(records_.reader->columns(), labels_), batch_);
   }
 
   void choose_batch(const PredictOptions& options) {
@@ -220,6 +221,7 @@ class Prediction {
   }
 
   JobSpec spec_;
+  std::optional<LabelEncoding> labels_;
   HostShare host_;
   std::string out_format_;
   DataOptions data_;

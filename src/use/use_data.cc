@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "data/bytes/byte_source.h"
+#include "data/open/open_kept.h"
 #include "data/shards/formats.h"
 
 namespace lockstep {
@@ -41,6 +42,10 @@ void choose_format(const std::vector<std::string>& files, const std::optional<st
     const std::string_view suffix = make_format(name_of(format), {})->suffix();
     if (!suffix.empty() && without_compression(files[0]).ends_with(suffix)) spec.data.train.format = format;
   }
+}
+
+std::vector<std::string> class_names(const TrainedRun& run, const DataOptions& options) {
+  return run.labels ? run.labels->classes : kept_classes(options, run.constants);
 }
 
 }  // namespace lockstep

@@ -31,6 +31,12 @@ std::shared_ptr<const Source> kept_rows(const DataOptions& options,
                     .progress = options.cache_progress});
 }
 
+void add_labels(const Table& table, Data& data) {
+  if (!table.encoding) return;
+  data.labels = table.encoding->encoding().labels;
+  data.label_decision = table.encoding->decision();
+}
+
 Data open_table_files(const DataOptions& options) {
   TableOptions table = table_options(options);
   table.encoding.hold_out = has_eval(options) || !options.split_column.empty() ? 0 : options.hold_out;
@@ -41,6 +47,7 @@ Data open_table_files(const DataOptions& options) {
             train.parts,
             train.transforms,
             std::make_shared<TableReport>(train.report)};
+  add_labels(train, data);
   table.in_parts = false;
   table.budget = options.eval_budget;
   if (!options.eval_table.empty()) table.format = options.eval_table;
@@ -109,6 +116,8 @@ Data open_fraud(const DataOptions& options) {
   TableOptions table;
   table.encoding.label = "is_fraud";
   table.encoding.buckets = options.encoding.buckets;
+  table.encoding.task = options.encoding.task;
+  table.encoding.class_weights = options.encoding.class_weights;
   table.encoding.ignore = {std::string(kCard)};
   if (train >= kFewestKnown && fraud.rows <= kMostKnown) name_fraud_roles(table.encoding);
   table.threads = options.threads;
@@ -124,6 +133,7 @@ Data open_fraud(const DataOptions& options) {
   const Table fitted = open_table(table, opener(shards.train));
   Data data{fitted.source, nullptr, fitted.encoding->fitted()};
   data.report = std::make_shared<TableReport>(fitted.report);
+  add_labels(fitted, data);
   table.budget = options.eval_budget;
   if (options.evaluates) data.eval = open_table(table, fitted, opener(shards.eval)).source;
   return data;

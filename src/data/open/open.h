@@ -85,6 +85,9 @@ struct Data {
   std::vector<int64_t> parts = {};  // records of each entry of train.files, where they are read in parts
   Transforms transforms = {};  // of tables in files: from their columns to the model's, the encoding last
   std::shared_ptr<const TableReport> report = {};  // of tables; data/table/table_report.h
+  // Of tables for a tabular model: what the label means, and in a sentence how that was decided.
+  std::optional<LabelEncoding> labels = {};
+  std::string label_decision = {};
 };
 
 Data open_data(const DataOptions& options);

@@ -44,12 +44,21 @@ ColumnBlock& transformed(const ShardSet& shards, const Transforms& transforms, B
   return scratch.block;
 }
 
-// What the records from `first` on count.
+bool has_weights(const std::vector<Column>& columns) {
+  return std::any_of(columns.begin(), columns.end(),
+                     [](const Column& column) { return column.name == kWeightsColumn; });
+}
+
+// What the records from `first` on count, times what transforms have found that they do.
 void add_weights(const RecordWeights& weights, const ShardSet& shards, int64_t first, ColumnBlock& block) {
-  BlockColumn column = make_column({kWeightsColumn, ValueType::kF32, 1});
+  const bool has = !block.columns.empty() && block.columns.back().name == kWeightsColumn;
+  if (!has) {
+    block.columns.push_back(make_column({kWeightsColumn, ValueType::kF32, 1}));
+    block.columns.back().as<float>().assign(static_cast<size_t>(block.records), 1.0f);
+  }
+  std::vector<float>& all = block.columns.back().as<float>();
   for (int64_t r = 0; r < block.records; ++r)
-    column.as<float>().push_back(weights.of(shards.original(first + r)));
-  block.columns.push_back(std::move(column));
+    all[static_cast<size_t>(r)] *= weights.of(shards.original(first + r));
 }
 
 bool same_columns(const std::vector<BlockField>& fields, const std::vector<Column>& columns) {
@@ -91,9 +100,11 @@ FileSource::FileSource(std::shared_ptr<const ShardSet> shards, Transforms transf
     text += transform->text() + "\n" + transform->fitted();
   }
   if (options_.weights) {
-    options_.columns.push_back({kWeightsColumn, DType::kF32, {}});
-    layout_ = RowLayout(options_.columns);
-    fields.push_back({kWeightsColumn, ValueType::kF32, 1});
+    if (!has_weights(options_.columns)) {
+      options_.columns.push_back({kWeightsColumn, DType::kF32, {}});
+      layout_ = RowLayout(options_.columns);
+      fields.push_back({kWeightsColumn, ValueType::kF32, 1});
+    }
     text += "weights " + options_.weights->text + "\n";
   }
   for (const Column& column : options_.columns) index_of(fields, column.name);

@@ -41,8 +41,8 @@ class Selector {
            const OpenColumns& open, const KeptSetOptions& kept)
       : all_(all), options_(options), open_(open), kept_(kept) {}
 
-  TableSelection select() const {
-    const RecordSet filtered = filter();
+  TableSelection select() {
+    const RecordSet filtered = without_unusable(filter());
     RecordSet train = filtered;
     TableSelection selection;
     if (options_.split || options_.hold_out > 0) {
@@ -69,6 +69,24 @@ class Selector {
       throw UserError("none of {} records matches the filter {}", records, options_.filter);
     log_info("the filter keeps {} of {} records", set.size(), records);
     return set;
+  }
+
+  // What the filter leaves out does not count as bad.
+  RecordSet without_unusable(const RecordSet& filtered) {
+    if (!options_.usable) return filtered;
+    const UsableRecords& usable = *options_.usable;
+    RecordSet left = filtered & *usable.set;
+    const int64_t bad = filtered.size() - left.size() + all_->bad_count();
+    const int64_t records = filtered.size() + all_->bad_count();
+    if (left.size() == filtered.size()) return left;
+    leaves_out_ = true;
+    const std::string first = usable.problem((filtered & usable.set->complement())[0]);
+    if (static_cast<double>(bad) > usable.most_bad * static_cast<double>(records))
+      throw UserError(
+          "{} of {} records cannot be used, more than the share of {} that is allowed; the first: {}", bad,
+          records, usable.most_bad, first);
+    log_warn("{} of {} records are left out; the first: {}", bad, records, first);
+    return left;
   }
 
   RecordSet side() const {
@@ -123,6 +141,7 @@ class Selector {
   std::shared_ptr<const ShardSet> part(const RecordSet& set, const char* side) const {
     std::string definition = side;
     if (!options_.filter.empty()) definition += fmt::format("\nfilter {}", Filter(options_.filter).text());
+    if (leaves_out_) definition += fmt::format("\nusable {}", options_.usable->text);
     if (options_.split) definition += fmt::format("\n{}", options_.split->text());
     if (!options_.split && options_.hold_out > 0) definition += fmt::format("\nhold {}", options_.hold_out);
     if (options_.subsample && side == std::string_view("train"))
@@ -134,6 +153,7 @@ class Selector {
   const SelectionOptions& options_;
   const OpenColumns& open_;
   const KeptSetOptions& kept_;
+  bool leaves_out_ = false;  // records that cannot be used, beside those that the filter leaves out
 };
 
 }  // namespace

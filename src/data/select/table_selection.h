@@ -4,6 +4,7 @@
 // Each of them is a function of the record and the options alone. The filter holds for both sides; only the
 // records that are trained on are down-sampled.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,14 +13,12 @@
 #include "data/order/record_set.h"
 #include "data/select/kept_set.h"
 #include "data/shards/shard_set.h"
+#include "data/transform/table_encoding.h"
 
 namespace lockstep {
 
 // RecordWeights: how much each training record counts in the loss: one of two weights. They are scaled so
 // that their mean over the training records is 1, and a learning rate keeps its meaning.
-
-// The column that holds them, where records have weights.
-inline constexpr const char* kWeightsColumn = "weights";
 
 struct RecordWeights {
   std::shared_ptr<const RecordSet> heavy;  // of all records
@@ -49,13 +48,22 @@ struct TableSubsample {
   std::string text() const;
 };
 
+// Records that can be read but not used: their label is none. They are left out, where the share allows it.
+struct UsableRecords {
+  std::shared_ptr<const RecordSet> set;
+  std::string text = {};  // what it depends on, for the fingerprint
+  double most_bad = 0;    // share that may be left out, with those that cannot be read
+  std::function<std::string(int64_t record)> problem = {};  // what is wrong with one, by file and line
+};
+
 struct SelectionOptions {
   std::string filter = {};  // empty: all records
   std::optional<TableSplit> split = {};
   std::optional<TableSubsample> subsample = {};
   double hold_out = 0;  // the last share of the records that match the filter, where there is no split
+  std::optional<UsableRecords> usable = {};
 
-  bool any() const { return !filter.empty() || split || subsample; }
+  bool any() const { return !filter.empty() || split || subsample || usable; }
   // The columns that it asks for, in the types they are wanted in.
   std::vector<BlockField> columns() const;
 };

@@ -39,7 +39,7 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 }
 
 bool is_used(const TableEncoding& encoding, const std::string& name) {
-  return name == encoding.label || has(encoding.categorical, name) ||
+  return name == encoding.label || name == encoding.weight || has(encoding.categorical, name) ||
          std::any_of(encoding.numeric.begin(), encoding.numeric.end(),
                      [&](const NumericColumn& column) { return column.name == name; });
 }

@@ -77,7 +77,9 @@ TableEncoding roles_in(TableOptions options, std::string_view kept, const Transf
   options.encoding.numeric = columns_in(kept, "numeric ", {" log1p="});
   options.encoding.categorical = columns_in(kept, "categorical ", {" buckets=", " ids="});
   if (!options.encoding.names_roles()) throw UserError("{}", kOthers);
-  options.encoding.ignore.clear();  // new files need not have what was never used
+  // New files need not have what was never used, nor what says how much a training record counts.
+  options.encoding.ignore.clear();
+  options.encoding.weight.clear();
   std::string name;
   const std::vector<BlockField> fields = fields_with_label(options, files, name);
   std::vector<std::string> header, names;
@@ -95,6 +97,7 @@ Table restore_table(const TableOptions& options, std::string_view constants,
   for (const TransformOptions& transform : options.transforms)
     transforms.push_back(make_transform(transform));
   Table table;
+  std::shared_ptr<EncodeTable> encoding;
   std::string encoding_begin;
   if (options.text) {
     const auto text = std::make_shared<EncodeText>(*options.text);
@@ -104,16 +107,17 @@ Table restore_table(const TableOptions& options, std::string_view constants,
     encoding_begin = fmt::format("label {}\n", options.encoding.label);
     const std::string_view kept = constants.substr(last_line(constants, encoding_begin).value_or(0));
     const Transforms before(transforms.begin(), transforms.end());
-    const auto encoding =
-        std::make_shared<EncodeTable>(options.encoding, roles_in(options, kept, before, files));
-    table.encoding = encoding;
+    encoding = std::make_shared<EncodeTable>(options.encoding, roles_in(options, kept, before, files));
     transforms.push_back(encoding);
   }
   table.transforms = {transforms.begin(), transforms.end()};
   const auto parts = parts_of(constants, table.transforms, encoding_begin);
   for (size_t i = 0; i < transforms.size(); ++i)
     if (transforms[i]->begin_fit()) transforms[i]->set_fitted(parts[i]);
-  if (table.encoding) table.columns = table.encoding->columns();
+  if (!encoding) return table;
+  table.encoding = encoding->without_weights();
+  table.transforms.back() = table.encoding;
+  table.columns = table.encoding->columns();
   return table;
 }
 

@@ -11,7 +11,8 @@ namespace lockstep {
 
 // The transforms of Table::constants(), with the options that the table had. The columns are looked for in
 // the first of `files`, whose label need not be there. Throws UserError for a column that is not, and for
-// constants of other transforms. There is no source; open_table(options, kept, files) gives one.
+// constants of other transforms. All records count alike. There is no source; open_table(options, kept,
+// files) gives one.
 Table restore_table(const TableOptions& options, std::string_view constants,
                     const std::vector<std::string>& files);
 

@@ -16,6 +16,7 @@
 #include "data/shards/sidecar.h"
 #include "data/source/wrapped_source.h"
 #include "data/table/column_sample.h"
+#include "data/table/label_check.h"
 #include "data/table/look_through.h"
 
 namespace lockstep {
@@ -111,6 +112,7 @@ void check_named(const TableOptions& options, const std::vector<BlockField>& fie
   std::vector<std::string> names = options.encoding.numeric;
   names.insert(names.end(), options.encoding.categorical.begin(), options.encoding.categorical.end());
   names.push_back(options.encoding.label);
+  names.push_back(options.encoding.weight);
   std::vector<BlockField> absent;
   for (const std::string& name : names) {
     const auto is_it = [&](const BlockField& field) { return field.name == name; };
@@ -185,6 +187,9 @@ TableEncoding roles_of(const TableOptions& options, const Transforms& transforms
   std::vector<ColumnLook> looks;
   for (const ColumnSample& sample : samples) looks.push_back(sample.look());
   TableEncoding encoding = resolve_roles(options.encoding, name, header, looks, made);
+  for (const BlockField& field : made)
+    if (field.name == encoding.label)
+      encoding.labels.kind = field.type == ValueType::kBytes ? LabelKind::kTexts : LabelKind::kNumbers;
   check_made_are_used(options, header, made, transforms, encoding);
   report.left_out =
       left_out_columns(options.encoding, encoding, read_by(transforms), fields, samples, unread);
@@ -221,16 +226,14 @@ std::shared_ptr<const ShardSet> shards_of(const TableOptions& options, const std
                                     set);
 }
 
-// The records that are used, with the columns that the model needs.
-TableSelection records_of(const TableOptions& options, const Transforms& transforms, const OpenShards& open,
-                          bool kept) {
+OpenedRecords open_records(const TableOptions& options, const Transforms& transforms, const OpenShards& open,
+                           bool kept) {
   const std::vector<BlockField> wanted = columns_to_decode(transforms);
-  const std::unique_ptr<Format> indexed_by = index_format(options, wanted);
-  const auto shards = shards_of(options, wanted, *indexed_by, open);
-  warn_of_bad_records(*shards);
-  const SelectionOptions selection = selection_of(options);
-  if (!selection.any()) return {shards};
-  const auto open_columns = [&](const std::vector<BlockField>& asked) {
+  const std::shared_ptr<const Format> indexed_by = index_format(options, wanted);
+  OpenedRecords records;
+  records.all = shards_of(options, wanted, *indexed_by, open);
+  warn_of_bad_records(*records.all);
+  records.open_columns = [options, open, indexed_by](const std::vector<BlockField>& asked) {
     // In the types in which they decided what is bad. What is asked for as text is taken as it is written:
     // the number that a model takes may stand for several texts.
     std::vector<BlockField> columns;
@@ -240,12 +243,34 @@ TableSelection records_of(const TableOptions& options, const Transforms& transfo
     return shards_of(options, columns, *indexed_by, open);
   };
   const std::string beside =
-      sidecar_path(shards->format(), shards->manifest().shards()[0].name, options.index_folder);
-  return select_records(shards, selection, open_columns,
-                        {kept ? std::filesystem::path(beside).parent_path().string() : "",
-                         options.index_folder.writes,
-                         indexed_by->options().index_text() + indexed_by->options().missing_lines(),
-                         options.threads, options.progress});
+      sidecar_path(records.all->format(), records.all->manifest().shards()[0].name, options.index_folder);
+  records.kept = {kept ? std::filesystem::path(beside).parent_path().string() : "",
+                  options.index_folder.writes,
+                  indexed_by->options().index_text() + indexed_by->options().missing_lines(), options.threads,
+                  options.progress};
+  return records;
+}
+
+// The records that are used. With a test, those whose label does not pass it are left out, where bad records
+// are skipped.
+TableSelection selected(const TableOptions& options, const OpenedRecords& records,
+                        const std::optional<LabelTest>& test) {
+  SelectionOptions selection = selection_of(options);
+  if (test && options.bad == BadRecords::kSkip)
+    selection.usable = usable_records(records, *test, options.most_bad);
+  if (!selection.any()) return {records.all};
+  return select_records(records.all, selection, records.open_columns, records.kept);
+}
+
+// Those that the fit has not seen: a label that no training record has may be among them.
+void check_held_out_labels(const TableOptions& options, const OpenedRecords& records,
+                           const TableSelection& selection, const EncodeTable& encoding) {
+  // What the kind alone decides was left out before the fit, where bad records are skipped.
+  if (options.bad == BadRecords::kSkip && encoding.encoding().labels.classes.empty()) return;
+  const LabelTest test = label_test(encoding.without_weights()->encoding());
+  if (selection.eval) return require_usable(records, test, members_of(*selection.eval));
+  const int64_t all = records.all->records(), held = held_out(all, options.encoding.hold_out);
+  if (held > 0) require_usable(records, test, [&](int64_t record) { return record >= all - held; });
 }
 
 std::shared_ptr<const FileSource> source_of(const TableOptions& options,
@@ -268,6 +293,10 @@ std::string fit_path(const TableOptions& options, const ShardSet& shards, const 
     key += transforms[number]->fitted();  // the roles, with no constants yet
     if (options.encoding.log1p) key += fmt::format("log1p {}\n", fmt::join(*options.encoding.log1p, ","));
     if (options.encoding.fill) key += fmt::format("fill {}\n", *options.encoding.fill);
+    if (const auto* table = dynamic_cast<const EncodeTable*>(transforms[number].get()))
+      key +=
+          fmt::format("task {} labels {} classes {}\n", name_of(options.encoding.task),
+                      static_cast<int>(table->encoding().labels.kind), options.encoding.class_weights.text());
   }
   const std::filesystem::path beside =
       sidecar_path(shards.format(), shards.manifest().shards()[0].name, options.index_folder);
@@ -278,7 +307,7 @@ bool read_fit(const std::string& path, Transform& transform) {
   const auto text = read_kept(path);
   if (!text) return false;
   try {
-    transform.set_fitted(*text);
+    transform.set_kept(*text);
     return true;
   } catch (const UserError& error) {
     log_warn("{}: {}; the fit is made again", path, error.what());
@@ -286,10 +315,11 @@ bool read_fit(const std::string& path, Transform& transform) {
   }
 }
 
-void fit(const TableOptions& options, const ShardSet& shards,
+void fit(const TableOptions& options, const TableSelection& records,
          const std::vector<std::shared_ptr<Transform>>& transforms, bool kept) {
+  const ShardSet& shards = *records.train;
   // What is selected is already without the records that are held out.
-  const double held = selection_of(options).any() ? 0 : options.encoding.hold_out;
+  const double held = records.eval ? 0 : options.encoding.hold_out;
   const int64_t fitted = shards.records() - held_out(shards.records(), held);
   const Transforms chain(transforms.begin(), transforms.end());
   std::vector<std::string> paths(chain.size());
@@ -304,7 +334,7 @@ void fit(const TableOptions& options, const ShardSet& shards,
   fit_transforms(shards, transforms, ready, {fitted, options.threads});
   for (size_t i = 0; kept && options.index_folder.writes && i < chain.size(); ++i) {
     if (known[i]) continue;
-    write_kept(paths[i], chain[i]->fitted());
+    write_kept(paths[i], chain[i]->kept());
   }
 }
 
@@ -321,6 +351,7 @@ ColumnRole role_of(const TableOptions& options, const Table& table, const std::s
   if (name == table.report.label) return ColumnRole::kLabel;
   if (options.text) return name == options.text->column ? ColumnRole::kText : ColumnRole::kTransformed;
   const TableEncoding& encoding = table.encoding->encoding();
+  if (name == encoding.weight) return ColumnRole::kWeight;
   for (const NumericColumn& column : encoding.numeric)
     if (column.name == name) return ColumnRole::kNumeric;
   const auto& categories = encoding.categorical;
@@ -337,8 +368,11 @@ void describe_columns(const TableOptions& options, bool kept, Table& table) {
   if (options.looks_through && table.held_out) look(options, *table.held_out, report.label, kept);
   const std::vector<BlockField>& fields = table.source->shards().fields();
   for (size_t i = 0; i < fields.size(); ++i) {
-    report.used.push_back({fields[i], role_of(options, table, fields[i].name)});
-    if (!facts.empty()) report.used.back().facts = facts[i];
+    const ColumnRole role = role_of(options, table, fields[i].name);
+    report.used.push_back({fields[i], role});
+    if (facts.empty()) continue;
+    report.used.back().facts = facts[i];
+    if (role == ColumnRole::kWeight) report.used.back().facts->decides_label = false;  // it reaches no model
   }
 }
 
@@ -347,21 +381,37 @@ Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept
   for (const TransformOptions& transform : options.transforms)
     transforms.push_back(make_transform(transform));
   Table table;
+  std::shared_ptr<EncodeTable> encoding;
   if (options.text) {
     const auto text = std::make_shared<EncodeText>(*options.text);
     table.columns = text->columns();
     transforms.push_back(text);
   } else {
-    const auto encoding = std::make_shared<EncodeTable>(
+    encoding = std::make_shared<EncodeTable>(
         options.encoding,
         roles_of(options, {transforms.begin(), transforms.end()}, open, kept, table.report));
     table.encoding = encoding;
     transforms.push_back(encoding);
   }
   table.transforms = {transforms.begin(), transforms.end()};
-  const TableSelection records = records_of(options, table.transforms, open, kept);
-  fit(options, *records.train, transforms, kept);
-  if (table.encoding) table.columns = table.encoding->columns();  // with a flag where values are missing
+  const OpenedRecords opened = open_records(options, table.transforms, open, kept);
+  const std::string& label = options.text ? options.text->label : options.encoding.label;
+  std::optional<LabelTest> test;
+  if (is_in_files(table.transforms, label)) {
+    if (encoding) encoding->set_label_kind(kind_of_labels(*opened.all, label, options.encoding.task));
+    test =
+        encoding ? label_test(in_files(table.transforms, encoding->encoding())) : label_test(*options.text);
+  }
+  const TableSelection records = selected(options, opened, test);
+  fit(options, records, transforms, kept);
+  if (test && encoding) check_held_out_labels(options, opened, records, *encoding);
+  // Text has no fit that would have seen them.
+  if (test && options.text) {
+    require_usable(opened, *test, members_of(*records.train));
+    if (records.eval) require_usable(opened, *test, members_of(*records.eval));
+  }
+  if (encoding) table.columns = encoding->columns();  // with a flag where values are missing
+  if (encoding && !encoding->warning().empty()) log_warn("{}", encoding->warning());
   table.source = source_of(options, records.train, table, records.weights);
   if (records.eval) {
     TableOptions eval = options;
@@ -372,13 +422,25 @@ Table open_fitted(const TableOptions& options, const OpenShards& open, bool kept
   return table;
 }
 
-// Neither split nor down-sampled: these records are there to evaluate on.
+// Neither split nor down-sampled nor weighted: these records are there to evaluate on.
 Table open_other(TableOptions options, const Table& fitted, const OpenShards& open, bool kept) {
   options.split.reset();
   options.subsample.reset();
   options.encoding.hold_out = 0;
   Table table{nullptr, fitted.encoding, fitted.columns, fitted.transforms, {}, {}, fitted.report};
-  table.source = source_of(options, records_of(options, fitted.transforms, open, kept).train, table);
+  if (fitted.encoding && fitted.encoding->encoding().weighted()) {
+    table.encoding = fitted.encoding->without_weights();
+    table.columns = table.encoding->columns();
+    table.transforms.back() = table.encoding;
+  }
+  const OpenedRecords opened = open_records(options, table.transforms, open, kept);
+  const std::string& label = options.text ? options.text->label : options.encoding.label;
+  std::optional<LabelTest> test;
+  if (is_in_files(table.transforms, label))
+    test = options.text ? label_test(*options.text) : label_test(table.encoding->encoding());
+  const TableSelection records = selected(options, opened, test);
+  if (test) require_usable(opened, *test, members_of(*records.train));
+  table.source = source_of(options, records.train, table);
   if (options.looks_through) look(options, *table.source, fitted.report.label, kept);
   return table;
 }

@@ -11,10 +11,10 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kRecords = 150'000, kWrong = 30'000;
+constexpr int64_t kRecords = 150'000, kOther = 30'000;
 
 // Three row groups. Small numbers that hardly repeat make dictionaries that have to be unpacked.
-ColumnBlock table(bool with_wrong_label) {
+ColumnBlock table(bool with_other_kind) {
   ColumnBlock block;
   block.reset({{"count", ValueType::kI64, 1},
                {"amount", ValueType::kF32, 1},
@@ -24,9 +24,9 @@ ColumnBlock table(bool with_wrong_label) {
   for (int64_t r = 0; r < kRecords; ++r) {
     block.columns[0].as<int64_t>().push_back(r * 7919 % 20'011);
     block.columns[1].as<float>().push_back(static_cast<float>(r * 31 % 977) / 8);
-    block.columns[2].as<std::string_view>().push_back(r % 3 == 0 ? "shop" : "web");
-    block.columns[3].as<std::string_view>().push_back(
-        with_wrong_label && r == kWrong ? "x" : (r % 5 == 0 ? "1" : "0"));
+    block.columns[2].as<std::string_view>().push_back(
+        with_other_kind && r == kOther ? "phone" : (r % 3 == 0 ? "shop" : "web"));
+    block.columns[3].as<std::string_view>().push_back(r % 5 == 0 ? "1" : "0");
   }
   return block;
 }
@@ -40,12 +40,12 @@ Table open(const TestFolder& folder, const std::string& format, const ColumnBloc
   return open_table(options, {folder.path("t." + format)});
 }
 
-// Some of the records from all over the table, but for those near the wrong one.
+// Some of the records from all over the table, but for those near the one with a value of its own.
 std::string batch_of(const Source& source, int64_t first) {
   constexpr int64_t kApart = 1009, kNear = 20'000;
   std::vector<int64_t> records;
   for (int64_t r = first; r < kRecords; r += kApart)
-    if (r < kWrong - kNear || r > kWrong + kNear) records.push_back(r);
+    if (r < kOther - kNear || r > kOther + kNear) records.push_back(r);
   return batch_bytes(source, records);
 }
 

@@ -10,8 +10,8 @@
 namespace lockstep {
 
 std::string_view name_of(ColumnRole role) {
-  constexpr auto kNames =
-      std::to_array<std::string_view>({"numeric", "categorical", "label", "text", "for transforms"});
+  constexpr auto kNames = std::to_array<std::string_view>(
+      {"numeric", "categorical", "label", "text", "weight", "for transforms"});
   return kNames[static_cast<size_t>(role)];
 }
 

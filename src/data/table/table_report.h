@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-enum class ColumnRole : uint8_t { kNumeric, kCategorical, kLabel, kText, kTransformed };
-// numeric, categorical, label, text; kTransformed: only transforms read it.
+enum class ColumnRole : uint8_t { kNumeric, kCategorical, kLabel, kText, kWeight, kTransformed };
+// numeric, categorical, label, text, weight; kTransformed: only transforms read it.
 std::string_view name_of(ColumnRole role);
 
 struct UsedColumn {

@@ -11,13 +11,27 @@
 namespace lockstep {
 namespace {
 
+// Weights of records as they are in files. Throws BadValue for one that is none.
+std::span<const double> weights_in(const TableEncoding& encoding, const ColumnBlock& block,
+                                   std::vector<double>& room) {
+  const std::span<const double> weights = numbers_in(block.column(encoding.weight), room);
+  for (size_t r = 0; r < weights.size(); ++r)
+    if (!(weights[r] >= 0 && weights[r] <= kLargestNumber))
+      throw BadValue(r,
+                     fmt::format("the weight '{}' is {}; it must be a number of at least 0", encoding.weight,
+                                 std::isnan(weights[r]) ? "missing" : fmt::format("{}", weights[r])));
+  return weights;
+}
+
 class TableFit : public TransformFit {
  public:
   explicit TableFit(const TableEncoding& encoding)
       : encoding_(encoding), summaries_(encoding.numeric.size()) {}
 
   void add(const ColumnBlock& block) override {
+    labels_.add(encoding_.labels, block.column(encoding_.label), static_cast<size_t>(block.records));
     std::vector<double> numbers;
+    if (!encoding_.weight.empty()) weights_.merge(moments_of(weights_in(encoding_, block, numbers)));
     for (size_t i = 0; i < summaries_.size(); ++i) {
       numbers_of(block.column(encoding_.numeric[i].name), numbers);
       summaries_[i].merge(summarise(numbers));
@@ -26,12 +40,18 @@ class TableFit : public TransformFit {
   void merge(const TransformFit& next) override {
     const auto& other = dynamic_cast<const TableFit&>(next);
     for (size_t i = 0; i < summaries_.size(); ++i) summaries_[i].merge(other.summaries_[i]);
+    labels_.merge(other.labels_);
+    weights_.merge(other.weights_);
   }
   const NumericSummary& summary(size_t column) const { return summaries_[column]; }
+  const LabelSummary& labels() const { return labels_; }
+  const Moments& weights() const { return weights_; }
 
  private:
   const TableEncoding& encoding_;
   std::vector<NumericSummary> summaries_;
+  LabelSummary labels_;
+  Moments weights_;
 };
 
 // Without other transforms, columns lie in the order in which they are read.
@@ -65,41 +85,23 @@ void encode_dense(const TableEncoding& encoding, const ColumnBlock& block, std::
   }
 }
 
-// Whether all of a column are 0 or 1, which are then the labels.
-bool take_labels(const BlockColumn& column, std::vector<float>& labels) {
-  if (!column.missing.empty()) return false;
-  return std::visit(
-      [&](const auto& values) {
-        using T = typename std::decay_t<decltype(values)>::value_type;
-        if constexpr (std::is_same_v<T, std::string_view>) {
-          return false;
-        } else {
-          bool all = true;
-          for (size_t r = 0; r < labels.size(); ++r) {
-            labels[r] = static_cast<float>(values[r]);
-            all = all && (values[r] == T{0} || values[r] == T{1});
-          }
-          return all;
-        }
-      },
-      column.values);
+// What each record counts, once its label is encoded.
+void encode_weights(const TableEncoding& encoding, const ColumnBlock& block, const BlockColumn& labels,
+                    std::vector<float>& out) {
+  const auto records = static_cast<size_t>(block.records);
+  std::vector<double> all(records, 1.0), room;
+  if (!encoding.weight.empty()) {
+    const std::span<const double> weights = weights_in(encoding, block, room);
+    for (size_t r = 0; r < records; ++r) all[r] = weights[r] / encoding.weight_mean;
+  }
+  for (size_t r = 0; !encoding.labels.weights.empty() && r < records; ++r)
+    all[r] *= encoding.labels.weights[static_cast<size_t>(labels.type() == ValueType::kI32
+                                                              ? labels.as<int32_t>()[r]
+                                                              : static_cast<int32_t>(labels.as<float>()[r]))];
+  out.assign(all.begin(), all.end());
 }
 
-void encode_labels(const TableEncoding& encoding, const ColumnBlock& block, std::vector<float>& labels) {
-  labels.resize(static_cast<size_t>(block.records));
-  if (take_labels(block.column(encoding.label), labels)) return;
-  for_each_text(block.column(encoding.label), labels.size(), [&](size_t r, std::string_view text) {
-    const auto value = parse_label(text);
-    if (!value)
-      throw BadValue(
-          r, fmt::format("the label '{}' is '{}'; it must be 0 or 1{}", encoding.label, text.substr(0, 40),
-                         is_missing(text) ? fmt::format("; to leave such records out, write "
-                                                        "data.filter: \"{} is not missing\"",
-                                                        encoding.label)
-                                          : ""));
-    labels[r] = *value;
-  });
-}
+constexpr std::string_view kSeen = "seen ";  // begins the lines that are kept beside the constants
 
 }  // namespace
 
@@ -107,27 +109,33 @@ std::vector<BlockField> EncodeTable::reads() const {
   std::vector<BlockField> fields;
   for (const NumericColumn& column : encoding_.numeric) fields.push_back({column.name, ValueType::kF64, 1});
   for (const std::string& name : encoding_.categorical) fields.push_back({name, ValueType::kBytes, 1});
-  if (reads_label_) fields.push_back({encoding_.label, ValueType::kBytes, 1});
+  if (!reads_label_) return fields;
+  fields.push_back({encoding_.label, ValueType::kBytes, 1});
+  if (!encoding_.weight.empty()) fields.push_back({encoding_.weight, ValueType::kF64, 1});
   return fields;
 }
 
 std::shared_ptr<const EncodeTable> EncodeTable::without_label() const {
-  auto unlabelled = std::make_shared<EncodeTable>(*this);
+  auto unlabelled = without_weights();
   unlabelled->reads_label_ = false;
   return unlabelled;
 }
 
 std::vector<BlockField> EncodeTable::fit_reads() const {
   std::vector<BlockField> fields = reads();
-  fields.resize(encoding_.numeric.size());
+  const auto categorical = fields.begin() + static_cast<std::ptrdiff_t>(encoding_.numeric.size());
+  fields.erase(categorical, categorical + static_cast<std::ptrdiff_t>(encoding_.categorical.size()));
   return fields;
 }
 
 std::vector<Column> EncodeTable::columns() const {
-  std::vector<Column> columns{{"dense", DType::kF32, {encoding_.dense()}}};
+  std::vector<Column> columns;
+  if (!encoding_.numeric.empty()) columns.push_back({"dense", DType::kF32, {encoding_.dense()}});
   for (size_t i = 0; i < encoding_.categorical.size(); ++i)
     columns.push_back({fmt::format("category.{}", i), DType::kI32, {}});
-  columns.push_back({"labels", DType::kF32, {}});
+  const bool classes = encoding_.labels.task == LabelTask::kClassification;
+  columns.push_back({"labels", classes ? DType::kI32 : DType::kF32, {}});
+  if (encoding_.weighted()) columns.push_back({kWeightsColumn, DType::kF32, {}});
   return columns;
 }
 
@@ -149,14 +157,34 @@ std::vector<BlockField> EncodeTable::made_fields() const {
   return fields;
 }
 
+void EncodeTable::encode_label(const ColumnBlock& block, ColumnBlock& encoded, size_t place) const {
+  const auto records = static_cast<size_t>(block.records);
+  BlockColumn& labels = encoded.columns[place];
+  const bool classes = labels.type() == ValueType::kI32;
+  if (!reads_label_) {
+    if (classes)
+      labels.as<int32_t>().assign(records, 0);
+    else
+      labels.as<float>().assign(records, 0.0f);
+    return;
+  }
+  const BlockColumn& written = block.column(encoding_.label);
+  if (classes)
+    encode_classes(encoding_.labels, written, records, labels.as<int32_t>());
+  else
+    encode_labels(encoding_.labels, written, records, labels.as<float>());
+  if (encoding_.weighted()) encode_weights(encoding_, block, labels, encoded.columns[place + 1].as<float>());
+}
+
 void EncodeTable::apply(const BlockPlace&, ColumnBlock& block) const {
   thread_local ColumnBlock encoded;  // the two take turns, so that memory of large blocks is used again
   encoded.reset(made_fields());
   encoded.records = block.records;
   const size_t records = static_cast<size_t>(block.records);
-  encode_dense(encoding_, block, encoded.columns[0].as<float>());
+  size_t made = 0;
+  if (!encoding_.numeric.empty()) encode_dense(encoding_, block, encoded.columns[made++].as<float>());
   for (size_t i = 0; i < encoding_.categorical.size(); ++i) {
-    auto& buckets = encoded.columns[1 + i].as<int32_t>();
+    auto& buckets = encoded.columns[made++].as<int32_t>();
     buckets.resize(records);
     if (encoding_.ids.contains(encoding_.categorical[i])) {
       buckets = block.column(encoding_.categorical[i]).as<int32_t>();
@@ -166,10 +194,7 @@ void EncodeTable::apply(const BlockPlace&, ColumnBlock& block) const {
       buckets[r] = category_bucket(text, encoding_.buckets);
     });
   }
-  if (reads_label_)
-    encode_labels(encoding_, block, encoded.columns.back().as<float>());
-  else
-    encoded.columns.back().as<float>().assign(records, 0.0f);
+  encode_label(block, encoded, made);
   std::swap(block, encoded);
 }
 
@@ -179,6 +204,42 @@ void EncodeTable::finish_fit(const TransformFit& fit) {
   const auto& table = dynamic_cast<const TableFit&>(fit);
   for (size_t i = 0; i < encoding_.numeric.size(); ++i)
     fit_numeric(options_, table.summary(i), encoding_.numeric[i]);
+  FittedLabels labels = fit_labels(options_.task, options_.class_weights, encoding_.labels, table.labels());
+  encoding_.labels = std::move(labels.encoding);
+  decision_ = std::move(labels.decision);
+  warning_ = std::move(labels.warning);
+  if (encoding_.weight.empty()) return;
+  encoding_.weight_mean = table.weights().mean;
+  if (!(encoding_.weight_mean > 0))
+    throw UserError("every weight in '{}' is 0, which leaves nothing to train on; give some records more",
+                    encoding_.weight);
+}
+
+std::string EncodeTable::kept() const {
+  std::string text = fitted() + fmt::format("{}{}\n", kSeen, decision_);
+  if (!warning_.empty()) text += fmt::format("{}{}\n", kSeen, warning_);
+  return text;
+}
+
+void EncodeTable::set_kept(std::string_view text) {
+  const size_t at = text.find(fmt::format("\n{}", kSeen));
+  if (at == std::string_view::npos) throw UserError("it does not say what was seen of the labels");
+  std::vector<std::string> seen;
+  for (std::string_view rest = text.substr(at + 1); rest.starts_with(kSeen);) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    seen.emplace_back(rest.substr(kSeen.size(), end - kSeen.size()));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  set_fitted(text.substr(0, at + 1));
+  decision_ = seen[0];
+  warning_ = seen.size() > 1 ? seen[1] : "";
+}
+
+std::shared_ptr<EncodeTable> EncodeTable::without_weights() const {
+  auto other = std::make_shared<EncodeTable>(*this);
+  other->encoding_.weight.clear();
+  other->encoding_.labels.weights.clear();
+  return other;
 }
 
 }  // namespace lockstep

@@ -68,14 +68,17 @@ std::vector<BlockField> EncodeText::output(const std::vector<BlockField>& input)
           {"keys_visible", ValueType::kU8, options_.seq}};
 }
 
-int32_t EncodeText::label_of(std::string_view text, size_t record) const {
-  const auto number = parse_number(text);
+std::optional<int32_t> EncodeText::class_of(std::string_view label) const {
+  const auto number = parse_number(label);
   if (!number || *number != std::floor(*number) || *number < 0 ||
       *number >= static_cast<double>(options_.classes))
-    throw BadValue(record, fmt::format("the label '{}' is '{}'; it must be a whole number below {}, the "
-                                       "model's classes",
-                                       options_.label, text.substr(0, 40), options_.classes));
+    return {};
   return static_cast<int32_t>(*number);
+}
+
+std::string EncodeText::label_problem(std::string_view label) const {
+  return fmt::format("the label '{}' is '{}'; it must be a whole number below {}, the model's classes",
+                     options_.label, label.substr(0, 40), options_.classes);
 }
 
 void EncodeText::encode_row(const ColumnBlock& block, size_t record, int32_t* tokens,
@@ -112,8 +115,11 @@ void EncodeText::apply(const BlockPlace&, ColumnBlock& block) const {
   std::vector<uint8_t> visible(records * seq);
   for (size_t r = 0; r < records; ++r) encode_row(block, r, &tokens[r * seq], &visible[r * seq]);
   if (reads_label_)
-    for_each_text(block.column(options_.label), records,
-                  [&](size_t r, std::string_view text) { labels[r] = label_of(text, r); });
+    for_each_text(block.column(options_.label), records, [&](size_t r, std::string_view text) {
+      const auto found = class_of(text);
+      if (!found) throw BadValue(r, label_problem(text));
+      labels[r] = *found;
+    });
   block.columns.clear();
   block.columns.push_back({"tokens", options_.seq, std::move(tokens)});
   block.columns.push_back({"segments", options_.seq, std::move(segments)});

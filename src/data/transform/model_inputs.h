@@ -1,9 +1,12 @@
 // EncodeTable: the columns of a table as the inputs of a tabular model, by data/transform/table_encoding.h:
-// dense f32[D], category.<i> i32 for each categorical column, labels f32. The last transform of every table,
-// whatever format it came in.
+// dense f32[D] where there are numbers, category.<i> i32 for each categorical column, labels f32, or i32 for
+// classes, and weights f32 where records have some. The last transform of every table, whatever format it
+// came in.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/source/source.h"
@@ -19,28 +22,41 @@ class EncodeTable : public Transform {
       : options_(std::move(options)), encoding_(std::move(encoding)) {}
 
   std::string text() const override { return "table 1"; }
-  // Numeric columns as f64, the others as bytes.
+  // Numeric columns and weights as f64, the others as bytes.
   std::vector<BlockField> reads() const override;
-  std::vector<BlockField> fit_reads() const override;  // the numeric ones
+  std::vector<BlockField> fit_reads() const override;  // all but the categorical ones
   std::vector<BlockField> output(const std::vector<BlockField>& input) const override;
   void apply(const BlockPlace& place, ColumnBlock& block) const override;
   std::unique_ptr<TransformFit> begin_fit() const override;
   void finish_fit(const TransformFit& fit) override;
   std::string fitted() const override { return to_text(encoding_); }
   void set_fitted(std::string_view text) override { take_constants(text, encoding_); }
+  std::string kept() const override;
+  void set_kept(std::string_view text) override;
 
   const TableEncoding& encoding() const { return encoding_; }
+  const EncodingOptions& options() const { return options_; }
+  // Before the fit.
+  void set_label_kind(LabelKind kind) { encoding_.labels.kind = kind; }
+  // What the fit decided about the label, for people; a warning, or nothing.
+  const std::string& decision() const { return decision_; }
+  const std::string& warning() const { return warning_; }
+  // The same for records that are there to evaluate on, which have no weights.
+  std::shared_ptr<EncodeTable> without_weights() const;
   // As a source has them.
   std::vector<Column> columns() const;
-  // The same for records whose label is not known: no such column is read, and all labels are 0.
+  // The same for records whose label is not known: neither it nor a weight is read, and all labels are 0.
   std::shared_ptr<const EncodeTable> without_label() const;
 
  private:
   std::vector<BlockField> made_fields() const;
+  // The label into the column at that place, a weight into the next one.
+  void encode_label(const ColumnBlock& block, ColumnBlock& encoded, size_t place) const;
 
   EncodingOptions options_;
   TableEncoding encoding_;
   bool reads_label_ = true;
+  std::string decision_, warning_;
 };
 
 // EncodeText: a column of text and one of classes as the inputs of an encoder: tokens i32[T], segments i32[T]
@@ -66,10 +82,12 @@ class EncodeText : public Transform {
   std::vector<Column> columns() const;
   // As EncodeTable's.
   std::shared_ptr<const EncodeText> without_label() const;
+  // The class that a label names; nothing: none, and what is wrong with it.
+  std::optional<int32_t> class_of(std::string_view label) const;
+  std::string label_problem(std::string_view label) const;
 
  private:
   void encode_row(const ColumnBlock& block, size_t record, int32_t* tokens, uint8_t* visible) const;
-  int32_t label_of(std::string_view text, size_t record) const;
 
   EncodeTextOptions options_;
   bool reads_label_ = true;

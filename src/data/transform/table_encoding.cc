@@ -14,6 +14,8 @@ namespace lockstep {
 namespace {
 
 constexpr double kSkewed = 2.0;
+constexpr std::string_view kLabelLine = "label ", kLabelsLine = "labels ", kWeightLine = "weight ",
+                           kMeanKey = " mean=";
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -39,7 +41,7 @@ int64_t TableEncoding::dense() const {
 }
 
 std::string to_text(const TableEncoding& encoding) {
-  std::string text = fmt::format("label {}\n", encoding.label);
+  std::string text = fmt::format("{}{}\n", kLabelLine, encoding.label);
   for (const NumericColumn& c : encoding.numeric)
     text += fmt::format("numeric {} log1p={} flag={} mean={} deviation={} fill={}{}\n", c.name, c.log1p,
                         c.missing_flag, c.mean, c.deviation, c.fill, c.as_is ? " as_is" : "");
@@ -48,11 +50,49 @@ std::string to_text(const TableEncoding& encoding) {
     text += ids == encoding.ids.end() ? fmt::format("categorical {} buckets={}\n", name, encoding.buckets)
                                       : fmt::format("categorical {} ids={}\n", name, ids->second);
   }
+  if (!encoding.weight.empty())
+    text += fmt::format("{}{}{}{}\n", kWeightLine, encoding.weight, kMeanKey, encoding.weight_mean);
+  // Labels of 0 and 1 that all count alike need no constants.
+  const bool plain = encoding.labels.kind == LabelKind::kZeroOne && encoding.labels.weights.empty();
+  if (encoding.labels.task != LabelTask::kAuto && !plain)
+    text += fmt::format("{}{}\n", kLabelsLine, encoding.labels.json());
   return text;
 }
 
+namespace {
+
+// What follows the beginning of a line, up to its end; nothing where there is no such line.
+std::optional<std::string_view> rest_of_line(std::string_view text, std::string_view begin) {
+  for (size_t at = text.find(begin); at != std::string_view::npos; at = text.find(begin, at + 1)) {
+    if (at > 0 && text[at - 1] != '\n') continue;
+    const std::string_view rest = text.substr(at + begin.size());
+    return rest.substr(0, rest.find('\n'));
+  }
+  return {};
+}
+
+LabelEncoding labels_of(std::string_view text, const std::string& label) {
+  LabelEncoding labels{.column = label, .task = LabelTask::kBinary, .kind = LabelKind::kZeroOne};
+  if (const auto json = rest_of_line(text, kLabelsLine)) labels = labels_from_json(*json, "the fit");
+  labels.column = label;
+  return labels;
+}
+
+void take_labels(std::string_view text, TableEncoding& encoding) {
+  encoding.labels = labels_of(text, encoding.label);
+  // Also where it was not asked for: files to evaluate or predict on need not have it.
+  const std::string_view line = rest_of_line(text, kWeightLine).value_or("");
+  const size_t mean = line.rfind(kMeanKey);
+  if (mean == std::string_view::npos) return;
+  encoding.weight = line.substr(0, mean);
+  encoding.weight_mean = parse_number(line.substr(mean + kMeanKey.size())).value_or(0);
+}
+
+}  // namespace
+
 void take_constants(std::string_view text, TableEncoding& encoding) {
   TableEncoding taken = encoding;
+  take_labels(text, taken);
   for (NumericColumn& column : taken.numeric) {
     const std::string begin = fmt::format("numeric {} log1p=", column.name);
     const size_t at = text.find(begin);
@@ -73,14 +113,13 @@ void take_constants(std::string_view text, TableEncoding& encoding) {
   encoding = std::move(taken);
 }
 
-std::optional<float> parse_label(std::string_view field) {
-  if (field == "0") return 0.0f;
-  if (field == "1") return 1.0f;
-  if (field == "true" || field == "True" || field == "TRUE") return 1.0f;
-  if (field == "false" || field == "False" || field == "FALSE") return 0.0f;
-  const auto number = parse_number(field);
-  if (!number || (*number != 0.0 && *number != 1.0)) return {};
-  return static_cast<float>(*number);
+LabelEncoding labels_in(std::string_view text) {
+  // The table's own lines come last, and begin with its label.
+  const size_t last = text.rfind(fmt::format("\n{}", kLabelLine));
+  const std::string_view own = last == std::string_view::npos ? text : text.substr(last + 1);
+  const auto label = rest_of_line(own, kLabelLine);
+  if (!label) throw UserError("the constants kept with the run do not say what its label is");
+  return labels_of(own, std::string(*label));
 }
 
 // FNV-1a over the bytes, then a multiply-xorshift: FNV's high bits, which the range reduction takes, mix
@@ -118,6 +157,11 @@ void take_made(const EncodingOptions& options, const std::vector<BlockField>& ma
   }
 }
 
+void refuse_weight(const EncodingOptions& options, const std::string& column) {
+  if (column == options.weight && !column.empty())
+    throw UserError("column '{}' is data.weight; it cannot be a feature as well", column);
+}
+
 }  // namespace
 
 TableEncoding resolve_roles(const EncodingOptions& options, std::string_view name,
@@ -129,14 +173,17 @@ TableEncoding resolve_roles(const EncodingOptions& options, std::string_view nam
   for (const BlockField& field : made)
     if (field.width == 1 && !contains(header, field.name)) all.push_back(field.name);
   require_column(name, all, options.label);
+  if (!options.weight.empty()) require_column(name, all, options.weight);
   TableEncoding encoding{options.label, {}, {}, options.buckets};
+  encoding.labels.column = options.label;
+  encoding.weight = options.weight;
   for (const auto* names : {&options.numeric, &options.categorical, &options.ignore})
     for (const std::string& column : *names) require_column(name, all, column);
   for (const std::string& column : options.numeric) encoding.numeric.push_back({.name = column});
   encoding.categorical = options.categorical;
   if (!options.names_roles()) {
     for (size_t i = 0; i < all.size(); ++i) {
-      if (all[i] == options.label || contains(options.ignore, all[i])) continue;
+      if (all[i] == options.label || all[i] == options.weight || contains(options.ignore, all[i])) continue;
       const BlockField* field = find_made(made, all[i]);
       const ColumnLook look = field == nullptr ? looks[i] : look_of(*field);
       if (look == ColumnLook::kNumeric) encoding.numeric.push_back({.name = all[i]});
@@ -148,8 +195,13 @@ TableEncoding resolve_roles(const EncodingOptions& options, std::string_view nam
       throw UserError("column '{}' has two roles; name it once", column.name);
   if (contains(encoding.categorical, options.label))
     throw UserError("column '{}' is the label; it cannot be a feature as well", options.label);
-  if (encoding.numeric.empty())
-    throw UserError("{}: no column holds numbers beside the label; name at least one as numeric", name);
+  for (const NumericColumn& column : encoding.numeric) refuse_weight(options, column.name);
+  for (const std::string& column : encoding.categorical) refuse_weight(options, column);
+  if (options.weight == options.label && !options.label.empty())
+    throw UserError("column '{}' is the label; it cannot be data.weight as well", options.label);
+  if (encoding.numeric.empty() && encoding.categorical.empty())
+    throw UserError("{}: no column holds anything to learn from beside the label; name some under columns",
+                    name);
   take_made(options, made, encoding);
   for (const std::string& column : options.log1p.value_or(std::vector<std::string>{}))
     if (std::none_of(encoding.numeric.begin(), encoding.numeric.end(),

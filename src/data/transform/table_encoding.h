@@ -6,7 +6,8 @@
 //                missing flag.
 //   categorical  bucket 0 when missing, otherwise 1 + hash(value) in [1, buckets).
 //   made         columns that transforms have scaled or numbered already are taken as they are.
-//   label        0 or 1 (also true and false).
+//   label        by data/transform/label_encoding.h.
+//   weight       a number of at least 0, divided by the mean; times the weight of the label's class.
 // What is missing is marked, or a text that data/format/missing_texts.h has.
 #pragma once
 #include <cstdint>
@@ -18,16 +19,22 @@
 #include <vector>
 
 #include "data/format/column_block.h"
+#include "data/transform/label_fit.h"
 #include "data/transform/statistics.h"
 
 namespace lockstep {
 
 inline constexpr double kNumericClip = 10.0;
+// The model's input that holds what records count, where they do not count alike.
+inline constexpr const char* kWeightsColumn = "weights";
 
 // What the job file says about a table. With neither numeric nor categorical columns named, their roles are
 // inferred.
 struct EncodingOptions {
   std::string label;
+  LabelTask task = LabelTask::kAuto;
+  std::string weight = {};  // the column that says how much a training record counts; empty: none
+  ClassWeights class_weights = {};
   std::vector<std::string> numeric;
   std::vector<std::string> categorical;
   std::vector<std::string> ignore;
@@ -57,16 +64,21 @@ struct TableEncoding {
   int64_t buckets = 0;
   // Categorical columns whose values are rows of the table already, all below this.
   std::map<std::string, int64_t, std::less<>> ids = {};
+  LabelEncoding labels = {};
+  std::string weight = {};  // the column; empty: none
+  double weight_mean = 1;
 
   int64_t dense() const;  // numeric columns, then the missing flags
+  bool weighted() const { return !weight.empty() || !labels.weights.empty(); }
 };
 
 // One line per column with every constant in full: stored with a run, and hashed into its identity.
 std::string to_text(const TableEncoding& encoding);
 // The constants of such a text for an encoding that has the same columns. Throws UserError if it has others.
 void take_constants(std::string_view text, TableEncoding& encoding);
+// What the label means by such a text, before which other transforms may have theirs. Throws UserError.
+LabelEncoding labels_in(std::string_view text);
 
-std::optional<float> parse_label(std::string_view field);
 int32_t category_bucket(std::string_view value, int64_t buckets);
 
 // What the values of a column look like: numbers, nearly all of them; texts that repeat; or nothing to learn

@@ -79,6 +79,10 @@ class Transform {
   // The constants as text, every bit of them, and the way back.
   virtual std::string fitted() const { return {}; }
   virtual void set_fitted(std::string_view text);
+  // What is kept beside the index: the constants, and what else was seen while they were fitted that is no
+  // part of them.
+  virtual std::string kept() const { return fitted(); }
+  virtual void set_kept(std::string_view text) { set_fitted(text); }
 };
 
 // Throws UserError that names the transforms there are, or the setting that is wrong.

@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/error.h"
 #include "data/open/open.h"
 #include "data/source/wrapped_source.h"
+#include "data/table/table.h"
 #include "graph/interpreter.h"
 #include "model/encoder.h"
 #include "model/gpt.h"
@@ -34,7 +37,36 @@ std::shared_ptr<const Source> around_a_fraud(const std::shared_ptr<const Source>
   return std::make_shared<SliceSource>(source, record - kRecords / 2, kRecords);
 }
 
+// A table with this label, by the row.
+template <typename Label>
+Family table_family(const Label& label) {
+  std::string text = "x,z,c,y\n";
+  for (int i = 0; i < kRecords; ++i)
+    text += fmt::format("{},{},k{},{}\n", i * 7 % 11, i % 4, i % 3, label(i));
+  TableOptions options;
+  options.encoding.label = "y";
+  options.encoding.buckets = 40;
+  const Table table = open_table(options, [text] {
+    Shards shards;
+    shards.push_back(open_text("t.csv", text));
+    return shards;
+  });
+  const LabelEncoding& labels = table.encoding->encoding().labels;
+  TabularSizes sizes{1, 40, 8, 2, {16}, {16}, 1, false};
+  sizes.task = labels.task == LabelTask::kRegression ? Task::kRegress : Task::kClassify;
+  sizes.classes = labels.class_count();
+  sizes.target = {labels.mean, labels.deviation};
+  return {[sizes](int64_t batch) {
+            TabularSizes of_batch = sizes;
+            of_batch.batch = batch;
+            return build_tabular(of_batch);
+          },
+          table.source};
+}
+
 Family make_family(const std::string& name) {
+  if (name == "classes") return table_family([](int i) { return i % 3 == 0 ? "a" : i % 3 == 1 ? "b" : "c"; });
+  if (name == "numbers") return table_family([](int i) { return 100 + 2.5 * i; });
   DataOptions options;
   options.train.samples = 200;
   options.eval.samples = kRecords;
@@ -119,9 +151,18 @@ EvalResult evaluate(const Family& family, int64_t batch, int threads, const Pass
 
 std::vector<double> numbers(const EvalResult& r) {
   std::vector<double> values{r.loss, static_cast<double>(r.count), static_cast<double>(r.samples)};
-  for (const auto& metric : {r.perplexity, r.accuracy, r.auc, r.f1, r.f1_threshold})
+  for (const auto& metric : {r.perplexity, r.accuracy, r.auc, r.f1, r.f1_threshold, r.pr_auc, r.macro_f1,
+                             r.log_loss, r.mae, r.rmse, r.r2})
     if (metric) values.push_back(*metric);
   return values;
+}
+
+// What a model chooses for sample i: its answer, or the place of the highest of its logits.
+int64_t choice_of(const RefTensor& answer, int64_t i) {
+  if (answer.shape().rank() == 1) return static_cast<int64_t>(answer[i]);
+  const int64_t classes = answer.shape()[1];
+  const double* row = answer.data.data() + i * classes;
+  return std::max_element(row, row + classes) - row;
 }
 
 class Evaluation : public ::testing::TestWithParam<std::string> {};
@@ -147,10 +188,22 @@ TEST_P(Evaluation, EqualsTheInterpreter) {
   EXPECT_NEAR(result.loss, want[0].scalar() / want[1].scalar(), 1e-5 * result.loss);
   EXPECT_EQ(static_cast<double>(result.count), want[1].scalar());
   const RefTensor& labels = inputs.at(model.task == Task::kNextToken ? "targets" : "labels");
+  if (model.task == Task::kRegress) {
+    double squares = 0;
+    for (int64_t i = 0; i < labels.numel(); ++i)
+      squares += (want[2][i] - labels[i]) * (want[2][i] - labels[i]);
+    const double rmse = model.target.deviation * std::sqrt(squares / want[1].scalar());
+    EXPECT_NEAR(*result.rmse, rmse, 1e-5 * rmse);
+    return;
+  }
   double right = 0;
   for (int64_t i = 0; i < labels.numel(); ++i)
-    right += model.task == Task::kBinary ? (want[2][i] >= 0) == (labels[i] > 0.5) : want[2][i] == labels[i];
+    right += model.task == Task::kBinary ? (want[2][i] >= 0) == (labels[i] > 0.5)
+                                         : static_cast<double>(choice_of(want[2], i)) == labels[i];
   EXPECT_EQ(*result.accuracy, right / want[1].scalar());
+  if (result.log_loss) {
+    EXPECT_NEAR(*result.log_loss, result.loss, 1e-5 * result.loss);
+  }
 }
 
 TEST_P(Evaluation, TheTailCountsOnce) {
@@ -162,6 +215,15 @@ TEST_P(Evaluation, TheTailCountsOnce) {
     EXPECT_EQ(parts.samples, kRecords);
     EXPECT_NEAR(parts.loss, whole.loss, 1e-5 * whole.loss);
     EXPECT_EQ(parts.accuracy, whole.accuracy);
+    EXPECT_EQ(parts.macro_f1, whole.macro_f1);
+    EXPECT_EQ(parts.auc, whole.auc);
+    EXPECT_EQ(parts.pr_auc, whole.pr_auc);
+    EXPECT_EQ(parts.mae, whole.mae);
+    EXPECT_EQ(parts.rmse, whole.rmse);
+    EXPECT_EQ(parts.r2, whole.r2);
+    if (GetParam() == "tabular" || GetParam() == "classes") {
+      EXPECT_EQ(parts.log_loss, whole.log_loss);
+    }
   }
 }
 
@@ -183,7 +245,8 @@ TEST_P(Evaluation, HasTheMetricsOfItsTask) {
   const Family family = make_family(GetParam());
   const EvalResult result = evaluate(family, kRecords, 2);
   const Task task = family.build(1).task;
-  for (const std::string_view metric : {"loss", "perplexity", "accuracy", "auc", "f1"}) {
+  for (const std::string_view metric : {"loss", "perplexity", "accuracy", "auc", "f1", "pr_auc", "macro_f1",
+                                        "log_loss", "mae", "rmse", "r2"}) {
     const auto known = metrics_of(task);
     if (std::find(known.begin(), known.end(), metric) != known.end()) {
       EXPECT_NO_THROW(metric_value(result, metric));
@@ -196,7 +259,8 @@ TEST_P(Evaluation, HasTheMetricsOfItsTask) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Evaluation,
-                         ::testing::Values("gpt", "llama", "encoder", "tabular", "resnet"),
+                         ::testing::Values("gpt", "llama", "encoder", "tabular", "resnet", "classes",
+                                           "numbers"),
                          [](const auto& info) { return info.param; });
 
 TEST(Evaluator, RefusesDataThatDoesNotFit) {
