@@ -13,6 +13,7 @@
 #include "fuzz/graph_text.h"
 #include "fuzz/image.h"
 #include "fuzz/job.h"
+#include "fuzz/labels.h"
 #include "fuzz/launch_environment.h"
 #include "fuzz/notice.h"
 #include "fuzz/parquet.h"
@@ -57,6 +58,7 @@ TEST(FuzzCorpus, EveryFileIsAnIndexOrAUserError) { replay("shard_index", check_s
 TEST(FuzzCorpus, EveryFileOfRowsIsTakenOrRefused) { replay("row_file", check_row_file); }
 TEST(FuzzCorpus, EveryFileBesideTheDataIsTakenOrRefused) { replay("sidecar", check_sidecar); }
 TEST(FuzzCorpus, EveryTextIsAFieldOrRefused) { replay("field", check_field); }
+TEST(FuzzCorpus, EveryTextIsLabelsOrAUserError) { replay("labels", check_labels); }
 TEST(FuzzCorpus, EveryTextIsAFilterOrAUserError) { replay("filter", check_filter); }
 TEST(FuzzCorpus, EveryTextIsAGraphOrAUserError) { replay("graph_text", check_graph_text); }
 TEST(FuzzCorpus, EveryTextIsAJobOrAUserError) { replay("job", check_job); }

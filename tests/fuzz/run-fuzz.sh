@@ -29,6 +29,7 @@ graph_text 4096
 image 4096
 job 4096
 jsonl 4096
+labels 2048
 launch_environment 1024
 notice 1024
 parquet 6144
