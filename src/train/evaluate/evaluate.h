@@ -3,7 +3,7 @@
 // Forward only, on the graph that is built for evaluation, with the passes of training (a bf16 job is
 // evaluated in bf16). Records are read in their order, in full batches and a tail of its own size: nothing is
 // padded, so every record counts once. Bits do not depend on threads; the size of a batch may move the last
-// ones of the loss, which batches sum in f32, but not those of the metrics that are made of single answers.
+// ones of the loss, and of a model's answers.
 #pragma once
 #include <functional>
 #include <memory>

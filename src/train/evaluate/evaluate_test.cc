@@ -218,11 +218,15 @@ TEST_P(Evaluation, TheTailCountsOnce) {
     EXPECT_EQ(parts.macro_f1, whole.macro_f1);
     EXPECT_EQ(parts.auc, whole.auc);
     EXPECT_EQ(parts.pr_auc, whole.pr_auc);
-    EXPECT_EQ(parts.mae, whole.mae);
-    EXPECT_EQ(parts.rmse, whole.rmse);
-    EXPECT_EQ(parts.r2, whole.r2);
-    if (GetParam() == "tabular" || GetParam() == "classes") {
-      EXPECT_EQ(parts.log_loss, whole.log_loss);
+    // A product over one row may round differently from one over many; the metrics add nothing to that.
+    for (const auto& [one, other] : {std::pair{parts.mae, whole.mae},
+                                     {parts.rmse, whole.rmse},
+                                     {parts.r2, whole.r2},
+                                     {parts.log_loss, whole.log_loss}}) {
+      ASSERT_EQ(one.has_value(), other.has_value());
+      if (one) {
+        EXPECT_NEAR(*one, *other, 2e-6 * std::fabs(*other));
+      }
     }
   }
 }
