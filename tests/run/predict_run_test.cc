@@ -232,6 +232,22 @@ TEST_F(UsedModel, ColumnsThatTheFilesLackAreNamed) {
   EXPECT_EQ(text("out.csv"), "as it was\n");
 }
 
+TEST_F(UsedModel, WhatIsMissingIsWhatTheRunSays) {
+  make_fraud(2000);
+  train_fraud("run", {"data.missing_values=[unknown]"});
+  const std::string data = text("tx/eval-00000-of-00001.csv");
+  const Rows rows = rows_of(data);
+  const std::string amount = "," + rows.at(100).at(place_of(rows, "amount")) + ",";
+  const auto with = [&](const std::string& written) {
+    std::string changed = data;
+    changed.replace(changed.find(amount), amount.size(), "," + written + ",");
+    job().folder().write("new.csv", changed);
+    return column_of(predicted("run", "new.csv", "out.csv"), "probability");
+  };
+  EXPECT_EQ(with("unknown"), with(""));
+  EXPECT_NE(with("unknown"), with("1.5"));
+}
+
 TEST_F(UsedModel, ABadRecordLeavesNoOutput) {
   make_fraud(2000);
   train_fraud("run");

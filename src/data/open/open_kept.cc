@@ -38,9 +38,13 @@ TableOptions kept_options(const DataOptions& options, const std::string& constan
   return table;
 }
 
+FormatOptions format_options(const TableOptions& table, const std::vector<BlockField>& columns) {
+  return {columns, table.settings, table.bad, table.missing};
+}
+
 Shards open_files(const TableOptions& table, const std::vector<std::string>& files) {
   Shards shards;
-  const auto format = make_format(table.format, {{}, table.settings, table.bad});
+  const auto format = make_format(table.format, format_options(table, {}));
   for (const std::string& path : expand_files(files, format->suffix()))
     shards.push_back(open_shard(path, table.index_folder));
   return shards;
@@ -51,7 +55,7 @@ Shards open_files(const TableOptions& table, const std::vector<std::string>& fil
 std::vector<BlockField> fields_to_write(const TableOptions& table, const std::vector<std::string>& files,
                                         const std::vector<BlockField>& decoded, const OwnColumns& own) {
   const Shards shards = open_files(table, files);
-  const auto format = make_format(table.format, {{}, table.settings, table.bad});
+  const auto format = make_format(table.format, format_options(table, {}));
   const bool named_by_records = table.format == "jsonl" || table.format == "tfrecord";
   const bool all = named_by_records && table.bad == BadRecords::kStop;
   std::vector<BlockField> fields = all ? format->all_fields(shards, {}) : format->fields(*shards[0]);
@@ -96,7 +100,7 @@ RecordsToPredict predict_table(const DataOptions& options, const std::string& co
   Transforms chain = without_label(kept, table.text ? table.text->label : table.encoding.label);
   const std::vector<BlockField> decoded = columns_to_decode(chain);
   // With bad records skipped, what the model reads decides what is bad, for both sets.
-  const auto indexed_by = make_format(table.format, {decoded, table.settings, table.bad});
+  const auto indexed_by = make_format(table.format, format_options(table, decoded));
   const auto open = [&](const std::vector<BlockField>& columns) {
     ShardSetOptions set{.index_folder = table.index_folder,
                         .threads = table.threads,
@@ -104,7 +108,7 @@ RecordsToPredict predict_table(const DataOptions& options, const std::string& co
                         .progress = table.progress,
                         .indexed_by = indexed_by.get(),
                         .check_columns = true};
-    return std::make_shared<ShardSet>(make_format(table.format, {columns, table.settings, table.bad}),
+    return std::make_shared<ShardSet>(make_format(table.format, format_options(table, columns)),
                                       open_files(table, files), set);
   };
   RecordsToPredict records;
