@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/durable_file.h"
 #include "base/error.h"
 
 namespace lockstep {
@@ -41,7 +42,7 @@ NewFile::~NewFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
-void NewFile::fail() const { throw UserError("cannot write {}: {}", path_, std::strerror(errno)); }
+void NewFile::fail() const { throw_file_error("write", path_, errno); }
 
 void NewFile::write(std::string_view bytes) {
   while (!bytes.empty()) {

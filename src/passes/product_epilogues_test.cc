@@ -21,7 +21,7 @@ TEST(ProductEpilogues, ABiasIsTakenAlongWhetherItIsCastBeforeOrAfter) {
                       return y, z
                     })",
                  R"(graph f(x: bf16[2,3,4], w: bf16[4,5], b: f32[5], c: bf16[5]) {
-                      k = cast(b) {dtype=bf16}  y = linear(x, w, k)  z = linear(x, w, c)  return y, z
+                      cast = cast(b) {dtype=bf16}  y = linear(x, w, cast)  z = linear(x, w, c)  return y, z
                     })",
                  kOneStep);
 }

@@ -75,8 +75,8 @@ class DamagedCheckpoint : public ::testing::Test {
 
 TEST_F(DamagedCheckpoint, IsNamedAndLeftAsItIs) {
   const std::vector<fs::path> files = files_of(latest_);
-  ASSERT_EQ(files.size(), 9U)
-      << "model, optimizer, average, state, manifest, its hash, job, identity, encoding";
+  ASSERT_EQ(files.size(), 10U)
+      << "model, optimizer, average, state, manifest, its hash, job, identity, encoding, labels";
   for (const fs::path& file : files) {
     const auto size = static_cast<int64_t>(fs::file_size(file));
     for (const int64_t offset : {int64_t{0}, size / 3, size / 2, size - 2}) expect_flip_refused(file, offset);

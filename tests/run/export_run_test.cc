@@ -184,9 +184,10 @@ TEST(Export, SaysWhatIsNoTrainedModel) {
     return ended.err;
   };
   EXPECT_EQ(error(job.path("nowhere")),
-            fmt::format("lockstep: there is no folder {}\n", job.path("nowhere")));
+            fmt::format("lockstep: {}: there is no such folder; name the output of a run, or one of its checkpoints\n",
+                        job.path("nowhere")));
   std::filesystem::create_directories(job.path("empty"));
-  EXPECT_NE(error(job.path("empty")).find("holds neither a run nor a checkpoint"), std::string::npos);
+  EXPECT_NE(error(job.path("empty")).find("there is no complete checkpoint in it"), std::string::npos);
   job.trained("run", {"train.steps=2", "train.lr.warmup=1"});
   std::string bytes = read_file(job.output("run") + "/checkpoint-2/model.safetensors");
   bytes.back() = static_cast<char>(bytes.back() ^ 1);

@@ -107,7 +107,7 @@ TEST_F(TrustRun, TheIndexFolderTakesWhatWouldLieBesideTheData) {
 }
 
 TEST_F(TrustRun, ControlCharactersOfNamesDoNotReachTheTerminal) {
-  job_.folder().write("data/evil\x1b[2J\x1b]0;t\x07.csv", "a,b,y\n1,c,0\n2,d,2\n");
+  job_.folder().write("data/evil\x1b[2J\x1b]0;t\x07.csv", "a,b,y\n1,c,0\n2,d\n");
   const std::string found = job_.folder().path("data/evil*.csv");
   const std::string missing = "\"" + job_.folder().path("no\\x1b[2J.csv") + "\"";
   for (const std::string& files : {found, missing}) {

@@ -9,9 +9,9 @@ namespace {
 constexpr int kThreads = 256;
 
 // One thread's channels of one pixel among [images, rows, columns, groups of N channels].
-struct Place {
+struct PoolPlace {
   int image, row, column, channel;
-  __device__ Place(uint32_t i, uint32_t rows, uint32_t columns, uint32_t groups, int width) {
+  __device__ PoolPlace(uint32_t i, uint32_t rows, uint32_t columns, uint32_t groups, int width) {
     channel = static_cast<int>(i % groups) * width;
     i /= groups;
     column = static_cast<int>(i % columns);
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads)
     forward_kernel(PoolShape s, const T* x, T* y, int32_t* index, uint32_t count) {
   const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= count) return;
-  const Place out(i, static_cast<uint32_t>(s.out_rows), static_cast<uint32_t>(s.out_columns),
+  const PoolPlace out(i, static_cast<uint32_t>(s.out_rows), static_cast<uint32_t>(s.out_columns),
                   static_cast<uint32_t>(s.channels / N), N);
   const WindowPixels window(s, out.row, out.column);
   const T* image = x + int64_t{out.image} * s.rows * s.columns * s.channels + out.channel;
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kThreads)
     backward_kernel(PoolShape s, const T* dy, const int32_t* index, T* dx, uint32_t count) {
   const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= count) return;
-  const Place in(i, static_cast<uint32_t>(s.rows), static_cast<uint32_t>(s.columns),
+  const PoolPlace in(i, static_cast<uint32_t>(s.rows), static_cast<uint32_t>(s.columns),
                  static_cast<uint32_t>(s.channels / N), N);
   // Windows that cover the pixel: o * stride - before <= at < o * stride - before + kernel.
   const auto first = [](int at, int kernel, int stride) { return at < kernel ? 0 : (at - kernel) / stride + 1; };
