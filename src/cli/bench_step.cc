@@ -136,7 +136,8 @@ void run(const BenchOptions& options) {
       train.backward().set_profiling(true);
       train.update().set_profiling(true);
     }
-    // A run copies inputs while the step before computes; here they are on the device before the clock starts.
+    // A run copies inputs while the step before computes; here they are on the device before the clock
+    // starts.
     backend->stream(StreamKind::kCopy).synchronize();
     const auto begin = Clock::now();
     last = train.accumulate();
@@ -230,8 +231,9 @@ void add_bench_step_command(CLI::App& bench) {
   command->add_option("--recompute", options->recompute, "none, cheap or block");
   command->add_option("--disable-pass", options->disabled, "leave this pass out");
   command
-      ->add_option("--precision", options->precision,
-                   "fp32; bf16: compute in bf16, parameters and gradients in f32; bf16_pure: these in bf16 too")
+      ->add_option(
+          "--precision", options->precision,
+          "fp32; bf16: compute in bf16, parameters and gradients in f32; bf16_pure: these in bf16 too")
       ->check(CLI::IsMember({"fp32", "bf16", "bf16_pure"}));
   command->add_flag("--json", options->json, "print one JSON object");
   command->add_flag("--profile", options->profile, "time every step of the plan");

@@ -1,9 +1,9 @@
 // linear(x, w, bias[, residual]) {transpose_b}: x·w + bias, and a residual where it is given.
 // matmul_gelu_grad(dy, w, pre) {transpose_b}: dy·w times the slope of gelu (tanh form) at `pre`.
 //
-// Products with what a library can do to a result before it is stored: summed in fp32 and rounded once. Passes make
-// them for backends that have such products (passes/product_epilogues.h), before anything is chosen to be
-// recomputed: whoever computes one again computes the same bits.
+// Products with what a library can do to a result before it is stored: summed in fp32 and rounded once.
+// Passes make them for backends that have such products (passes/product_epilogues.h), before anything is
+// chosen to be recomputed: whoever computes one again computes the same bits.
 #include "ops/builder.h"
 
 namespace lockstep {
@@ -25,7 +25,8 @@ std::vector<Type> infer_linear(const InferContext& c) {
   const Type result = product_type(c);
   if (c.type(2) != Type{result.dtype, {result.shape[-1]}})
     c.fail("operand 2, the bias, must be {}", to_string(Type{result.dtype, {result.shape[-1]}}));
-  if (c.count() == 4 && c.type(3) != result) c.fail("operand 3, which is added, must be {}", to_string(result));
+  if (c.count() == 4 && c.type(3) != result)
+    c.fail("operand 3, which is added, must be {}", to_string(result));
   return {result};
 }
 

@@ -16,7 +16,8 @@ const Node* product_of(const PatternContext& context, Value value) {
   const bool narrow = graph.type(value).dtype == DType::kBF16 || graph.type(value).dtype == DType::kF16;
   const bool plain = graph.type(product->inputs[0]).dtype == graph.type(value).dtype &&
                      graph.type(product->inputs[1]).shape.rank() == 2 &&
-                     graph.type(product->inputs[0]).shape.rank() >= 2 && !product->attributes.flag("transpose_a");
+                     graph.type(product->inputs[0]).shape.rank() >= 2 &&
+                     !product->attributes.flag("transpose_a");
   return narrow && plain ? product : nullptr;
 }
 
@@ -99,8 +100,8 @@ bool take_slope(PatternContext& context, int32_t n) {
 Graph take_product_epilogues(const Graph& graph, const PassOptions& options) {
   if (!options.product_epilogues) return graph;
   return apply_patterns(graph,
-                        std::array{Pattern{"linear with residual", take_residual}, Pattern{"linear", take_bias},
-                                   Pattern{"matmul_gelu_grad", take_slope}},
+                        std::array{Pattern{"linear with residual", take_residual},
+                                   Pattern{"linear", take_bias}, Pattern{"matmul_gelu_grad", take_slope}},
                         options);
 }
 

@@ -4,8 +4,8 @@
 //   y = add(r, add(matmul(x, w), broadcast(bias)))       linear(x, w, bias, r)
 //   d = gelu_grad(pre, matmul(dy, w)) {tanh}             matmul_gelu_grad(dy, w, pre)
 //
-// for 16-bit operands: the sums are rounded once instead of after every op. Runs before parts of forward are chosen
-// to be computed again, so that recomputation repeats these products and changes no bit.
+// for 16-bit operands: the sums are rounded once instead of after every op. Runs before parts of forward are
+// chosen to be computed again, so that recomputation repeats these products and changes no bit.
 #pragma once
 #include "passes/pipeline.h"
 

@@ -39,23 +39,23 @@ TEST(ProductEpilogues, SoIsTheResidualThatFollows) {
 }
 
 TEST(ProductEpilogues, TheSlopeOfGeluIsTakenAlong) {
-  expect_rewrite(with_epilogues,
-                 R"(graph f(d: bf16[6,4], w: bf16[4,5], p: bf16[6,5]) {
+  expect_rewrite(
+      with_epilogues,
+      R"(graph f(d: bf16[6,4], w: bf16[4,5], p: bf16[6,5]) {
                       m = matmul(d, w)  y = gelu_grad(p, m) {approximate="tanh"}  return y
                     })",
-                 R"(graph f(d: bf16[6,4], w: bf16[4,5], p: bf16[6,5]) { y = matmul_gelu_grad(d, w, p)  return y })",
-                 kOneStep);
+      R"(graph f(d: bf16[6,4], w: bf16[4,5], p: bf16[6,5]) { y = matmul_gelu_grad(d, w, p)  return y })",
+      kOneStep);
 }
 
 TEST(ProductEpilogues, WhatSomebodyElseReadsOrIsNoBiasStays) {
-  for (const char* text :
-       {R"(graph f(x: bf16[6,4], w: bf16[4,5], b: bf16[5]) {
+  for (const char* text : {R"(graph f(x: bf16[6,4], w: bf16[4,5], b: bf16[5]) {
              m = matmul(x, w)  s = broadcast(b) {shape=[6,5]}  y = add(m, s)  return m, y
            })",
-        R"(graph f(x: bf16[6,4], w: bf16[4,6], b: bf16[6,1]) {
+                           R"(graph f(x: bf16[6,4], w: bf16[4,6], b: bf16[6,1]) {
              m = matmul(x, w)  s = broadcast(b) {shape=[6,6]}  y = add(m, s)  return y
            })",
-        R"(graph f(x: f32[6,4], w: f32[4,5], b: f32[5]) {
+                           R"(graph f(x: f32[6,4], w: f32[4,5], b: f32[5]) {
              m = matmul(x, w)  s = broadcast(b) {shape=[6,5]}  y = add(m, s)  return y
            })"})
     expect_rewrite(with_epilogues, text, text);

@@ -26,9 +26,7 @@ InputSizes sizes_in(const TrainedRun& run) {
 }  // namespace
 
 TrainedModel::TrainedModel(TrainedRun run)
-    : run_(std::move(run)),
-      inputs_(sizes_in(run_)),
-      averaged_(run_.checkpoint->has_tensors(kAverageFile)) {
+    : run_(std::move(run)), inputs_(sizes_in(run_)), averaged_(run_.checkpoint->has_tensors(kAverageFile)) {
   if (spec().model.family == nullptr)
     throw UserError("{}: the job names no model.family; only those can be opened", path());
   const Model model = evaluation(1);

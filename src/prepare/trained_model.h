@@ -1,5 +1,5 @@
-// The model of a trained run (prepare/trained_run.h): the graph that evaluates it, and its weights, every byte
-// compared with the checkpoint's manifest. The data it was trained on is not needed.
+// The model of a trained run (prepare/trained_run.h): the graph that evaluates it, and its weights, every
+// byte compared with the checkpoint's manifest. The data it was trained on is not needed.
 #pragma once
 #include <memory>
 #include <span>

@@ -242,17 +242,12 @@ int check_training() {
        }},
       {"resnet bf16",
        [&] {
-         // Fifty layers of norms over few values magnify what bf16 rounds off, the more the further it trains.
+         // Fifty layers of norms over few values magnify what bf16 rounds off, the more the further it
+         // trains.
          return check_model("resnet bf16", build_resnet({50, 16, 64, 5, 8}), half, 1e-2, 1);
        }},
-      {"llama",
-       [&] {
-         return check_model("llama", build_llama(small_llama()), plain, 1e-4);
-       }},
-      {"llama bf16",
-       [&] {
-         return check_model("llama bf16", build_llama(small_llama()), half, 2e-2);
-       }},
+      {"llama", [&] { return check_model("llama", build_llama(small_llama()), plain, 1e-4); }},
+      {"llama bf16", [&] { return check_model("llama bf16", build_llama(small_llama()), half, 2e-2); }},
   };
   const int failed = in_processes(bodies, 3);
   say("{} models, {} with failures", bodies.size(), failed);

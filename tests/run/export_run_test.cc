@@ -183,9 +183,11 @@ TEST(Export, SaysWhatIsNoTrainedModel) {
     EXPECT_EQ(ended.code, 2) << ended.err;
     return ended.err;
   };
-  EXPECT_EQ(error(job.path("nowhere")),
-            fmt::format("lockstep: {}: there is no such folder; name the output of a run, or one of its checkpoints\n",
-                        job.path("nowhere")));
+  EXPECT_EQ(
+      error(job.path("nowhere")),
+      fmt::format(
+          "lockstep: {}: there is no such folder; name the output of a run, or one of its checkpoints\n",
+          job.path("nowhere")));
   std::filesystem::create_directories(job.path("empty"));
   EXPECT_NE(error(job.path("empty")).find("there is no complete checkpoint in it"), std::string::npos);
   job.trained("run", {"train.steps=2", "train.lr.warmup=1"});

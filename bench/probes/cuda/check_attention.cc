@@ -1,6 +1,6 @@
-#include "backend/cuda/kernels/attention.h"
-
 #include <cstdlib>
+
+#include "backend/cuda/kernels/attention.h"
 
 #ifdef LOCKSTEP_CUDNN_FRONTEND
 #include "backend/cuda/cudnn/sdpa_plan.h"

@@ -15,8 +15,7 @@ namespace {
 
 int checked_ordinal(int ordinal) {
   const std::string reason = refuse_cuda();
-  if (!reason.empty())
-    throw MissingDevice("device cuda: {}; device: cpu trains on the processor", reason);
+  if (!reason.empty()) throw MissingDevice("device cuda: {}; device: cpu trains on the processor", reason);
   int devices = 0;
   require(cudaGetDeviceCount(&devices), "counting devices");
   return ordinal % devices;
@@ -175,10 +174,10 @@ cublasLtHandle_t Device::products() {
 
 ProductChoices& Device::product_choices() {
   if (product_choices_ == nullptr)
-    product_choices_ = std::make_unique<ProductChoices>(
-        fmt::format("{} x{} cublasLt{}", properties_.name, properties_.multiProcessorCount,
-                    cublaslt().version()),
-        stream(StreamKind::kCompute));
+    product_choices_ =
+        std::make_unique<ProductChoices>(fmt::format("{} x{} cublasLt{}", properties_.name,
+                                                     properties_.multiProcessorCount, cublaslt().version()),
+                                         stream(StreamKind::kCompute));
   return *product_choices_;
 }
 

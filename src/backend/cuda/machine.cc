@@ -70,7 +70,8 @@ std::vector<std::string> describe_cuda() {
     return fmt::format("{} ({})", cuda::cudnn().version, cuda::cudnn().path);
   }));
 #else
-  lines.emplace_back("cuDNN: this program is built without it; attention and convolutions by our own kernels");
+  lines.emplace_back(
+      "cuDNN: this program is built without it; attention and convolutions by our own kernels");
 #endif
   return lines;
 }

@@ -66,7 +66,9 @@ class Timer {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
-int64_t elements(int64_t matrix, int64_t batch, int64_t stride) { return stride == 0 ? matrix : matrix * batch; }
+int64_t elements(int64_t matrix, int64_t batch, int64_t stride) {
+  return stride == 0 ? matrix : matrix * batch;
+}
 
 }  // namespace
 
@@ -103,8 +105,7 @@ AlgorithmChoice ProductChoices::fastest(const MatmulPlan& plan) const {
   for (const AlgorithmChoice& candidate : candidates)
     workspace_bytes = std::max(workspace_bytes, candidate.workspace);
   const Scratch a(a_count * size_of(s.dtype)), b(b_count * size_of(s.dtype)), want(d_bytes), got(d_bytes),
-      workspace(workspace_bytes), bias(s.n * size_of(s.bias)),
-      aux(has_aux(s.epilogue) ? d_bytes : 0);
+      workspace(workspace_bytes), bias(s.n * size_of(s.bias)), aux(has_aux(s.epilogue) ? d_bytes : 0);
   for (const Scratch* const part : {&a, &b, &want, &got, &workspace, &bias, &aux})
     if (part->data() == nullptr) return candidates.at(0);  // no room to try others: slower, the same bits
   fill_with_noise(stream_, s.bias, bias.data(), s.n, 4);
@@ -113,9 +114,8 @@ AlgorithmChoice ProductChoices::fastest(const MatmulPlan& plan) const {
   fill_with_noise(stream_, s.dtype, b.data(), b_count, 2);
 
   const auto run = [&](const AlgorithmChoice& candidate, const Scratch& d) {
-    plan.run(stream_,
-             {.a = a.data(), .b = b.data(), .d = d.data(), .bias = bias.data(), .aux = aux.data()}, candidate,
-             workspace.data());
+    plan.run(stream_, {.a = a.data(), .b = b.data(), .d = d.data(), .bias = bias.data(), .aux = aux.data()},
+             candidate, workspace.data());
   };
   const auto fill_and_run = [&](const AlgorithmChoice& candidate, const Scratch& d) {
     fill_with_noise(stream_, s.result, d.data(), d_count, 3);  // what is accumulated onto
@@ -134,7 +134,8 @@ AlgorithmChoice ProductChoices::fastest(const MatmulPlan& plan) const {
     if (*differ_ != 0) continue;
     ++equal;
     const double once = timer.seconds(stream_, 1, [&] { run(candidate, got); });
-    const int runs = std::clamp(static_cast<int>(kTimedSeconds / std::max(once, 1e-7)), kLeastRuns, kMostRuns);
+    const int runs =
+        std::clamp(static_cast<int>(kTimedSeconds / std::max(once, 1e-7)), kLeastRuns, kMostRuns);
     const double seconds = timer.seconds(stream_, runs, [&] { run(candidate, got); });
     if (&candidate == &candidates[0]) first = seconds;
     if (seconds >= best) continue;

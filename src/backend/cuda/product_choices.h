@@ -1,10 +1,10 @@
-// ProductChoices: which of cuBLASLt's algorithms a product runs by: the fastest of those that give the bits of
-// the library's first proposal.
+// ProductChoices: which of cuBLASLt's algorithms a product runs by: the fastest of those that give the bits
+// of the library's first proposal.
 //
-// The first proposal follows from the shape, the library and the device alone. Another one is taken only if its
-// result on noise is the same to the last bit: all of them add up the inner axis in one place, so that tiles of
-// another size usually agree, and one that adds in another order shows in almost every element. So the choice,
-// which timing decides, changes no bits: workers and later runs may choose differently.
+// The first proposal follows from the shape, the library and the device alone. Another one is taken only if
+// its result on noise is the same to the last bit: all of them add up the inner axis in one place, so that
+// tiles of another size usually agree, and one that adds in another order shows in almost every element. So
+// the choice, which timing decides, changes no bits: workers and later runs may choose differently.
 //
 // Choices are kept on disk (disk_cache.h) by shape, library and device.
 #pragma once

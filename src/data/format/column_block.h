@@ -49,7 +49,7 @@ struct BlockColumn {
   std::vector<uint8_t> missing = {};  // one per record, 1 where there is no value; empty: none is missing
   // Which texts of the data mean a missing value (data/format/missing_texts.h); null: the usual ones.
   const MissingTexts* missing_texts = nullptr;
-  bool computed = false;              // by a transform, and not what a file holds
+  bool computed = false;  // by a transform, and not what a file holds
 
   ValueType type() const { return static_cast<ValueType>(values.index()); }
   BlockField field() const { return {name, type(), width}; }

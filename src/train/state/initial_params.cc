@@ -43,8 +43,8 @@ void draw_params(Backend& backend, const std::vector<StateTensor>& params,
   ThreadPool pool(backend.host_threads());
   std::vector<float> values(std::min(pieces.size(), kAtOnce) * kElements);
   const auto place = [&](size_t i) { return values.data() + i % kAtOnce * kElements; };
-  // Pieces that follow each other here and on the device go in one copy, which costs a device its latency. Returns
-  // the piece after them.
+  // Pieces that follow each other here and on the device go in one copy, which costs a device its latency.
+  // Returns the piece after them.
   const auto upload_run = [&](size_t first, size_t end) {
     const auto bytes_of = [&](size_t i) { return pieces[i].count * size_of(pieces[i].dtype); };
     int64_t bytes = bytes_of(first);

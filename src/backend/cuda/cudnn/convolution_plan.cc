@@ -52,8 +52,8 @@ Tensor operand(fe::graph::Graph& graph, const Axes& axes, Uid uid, DType dtype) 
                           .set_data_type(data_type(dtype)));
 }
 
-// Padding behind the last pixel: as much as in front where that gives the same output (most engines want it so),
-// else what the last window needs.
+// Padding behind the last pixel: as much as in front where that gives the same output (most engines want it
+// so), else what the last window needs.
 int64_t padding_behind(const ConvolutionShape::Axis& a) {
   const int64_t window = (a.kernel - 1) * a.dilation + 1;
   if ((a.input + 2 * a.before - window) / a.stride + 1 == a.output) return a.before;
@@ -85,11 +85,13 @@ ConvolutionPlan::ConvolutionPlan(cudnnHandle_t handle, const ConvolutionShape& s
   Axes axes;
   DType dtype = s.dtype;
   if (kind == Kind::kForward) {
-    const Tensor x = operand(g, images(s), kFirst, s.dtype), filter = operand(g, filters(s), kSecond, s.dtype);
+    const Tensor x = operand(g, images(s), kFirst, s.dtype),
+                 filter = operand(g, filters(s), kSecond, s.dtype);
     result = g.conv_fprop(x, filter, options_of<fe::graph::Conv_fprop_attributes>(s));
     axes = results(s);
   } else if (kind == Kind::kGradInput) {
-    const Tensor dy = operand(g, results(s), kFirst, s.dtype), filter = operand(g, filters(s), kSecond, s.dtype);
+    const Tensor dy = operand(g, results(s), kFirst, s.dtype),
+                 filter = operand(g, filters(s), kSecond, s.dtype);
     result = g.conv_dgrad(dy, filter, options_of<fe::graph::Conv_dgrad_attributes>(s));
     axes = images(s);
   } else {

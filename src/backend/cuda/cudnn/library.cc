@@ -1,5 +1,6 @@
-// cuDNN's C++ front end is header-only and found at build time (LOCKSTEP_CUDNN_FRONTEND). It loads nothing but what
-// cudnn_dlhandle names, and libcudart. It takes long to compile: only the files of this folder include it.
+// cuDNN's C++ front end is header-only and found at build time (LOCKSTEP_CUDNN_FRONTEND). It loads nothing
+// but what cudnn_dlhandle names, and libcudart. It takes long to compile: only the files of this folder
+// include it.
 #include "backend/cuda/cudnn/library.h"
 
 #include <cudnn_frontend.h>

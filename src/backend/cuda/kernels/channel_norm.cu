@@ -1,5 +1,5 @@
-// Memory is the limit: forward reads x twice and writes y, backward reads x and dy twice and writes dx. A thread
-// keeps to its channels, so that what belongs to a channel stays in registers.
+// Memory is the limit: forward reads x twice and writes y, backward reads x and dy twice and writes dx. A
+// thread keeps to its channels, so that what belongs to a channel stays in registers.
 #include "backend/cuda/kernels/channel_norm.h"
 #include "backend/cuda/kernels/element.cuh"
 
@@ -10,7 +10,7 @@ constexpr int kThreads = 256;
 constexpr int64_t kBlocks = 396;  // that sum parts: as many as run at once on 132 multiprocessors
 constexpr int64_t kLeastRows = 64;
 constexpr int kAcross = 32, kDown = 16;  // channels and threads per channel where the parts are added
-constexpr int64_t kMostBlocks = 1056;  // so that what belongs to a channel is loaded for many elements
+constexpr int64_t kMostBlocks = 1056;    // so that what belongs to a channel is loaded for many elements
 
 // Threads across the channels of a block that sums a part, N channels each; the others go down the rows.
 dim3 part_block(int64_t channels, int width) {
@@ -22,8 +22,8 @@ unsigned blocks_across(int64_t channels, int width) {
   return blocks_for(channels, int64_t{part_block(channels, width).x} * width);
 }
 
-// How the rows are cut. It follows from the shape alone, since sums depend on it: from the width of full packs,
-// also where addresses allow none.
+// How the rows are cut. It follows from the shape alone, since sums depend on it: from the width of full
+// packs, also where addresses allow none.
 struct Parts {
   int64_t rows, count;
   explicit Parts(const ChannelNormShape& s) {
@@ -106,8 +106,7 @@ __device__ __forceinline__ double2 add_parts(const float2* partials, int64_t par
   sums[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
   if (threadIdx.y == 0)
-    for (int k = 1; k < kDown; ++k)
-      sum = {sum.x + sums[k][threadIdx.x].x, sum.y + sums[k][threadIdx.x].y};
+    for (int k = 1; k < kDown; ++k) sum = {sum.x + sums[k][threadIdx.x].x, sum.y + sums[k][threadIdx.x].y};
   return sum;
 }
 
@@ -220,9 +219,8 @@ __device__ __forceinline__ float open_gradient(const Channel<T>& channel, float 
 }
 
 template <typename T, int N, bool kRelu>
-__global__ void __launch_bounds__(kThreads)
-    gradient_sums_kernel(ChannelNormBackward a, Whole w, int64_t rows, int64_t rows_per_part,
-                         float2* partials) {
+__global__ void __launch_bounds__(kThreads) gradient_sums_kernel(ChannelNormBackward a, Whole w, int64_t rows,
+                                                                 int64_t rows_per_part, float2* partials) {
   const auto* x = static_cast<const T*>(a.x);
   const auto* dy = static_cast<const T*>(a.dy);
   const int64_t channel = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * N;
@@ -348,8 +346,8 @@ void channel_norm(cudaStream_t stream, const ChannelNormShape& s, const ChannelN
     const int width = wide ? kPack<T> : 1;
     if (s.training) {
       const auto moments = wide ? moments_kernel<T, kPack<T>> : moments_kernel<T, 1>;
-      moments<<<part_grid(s, parts, width), part_block(s.channels, width), 0, stream>>>(
-          x, s.rows, s.channels, parts.rows, partials);
+      moments<<<part_grid(s, parts, width), part_block(s.channels, width), 0, stream>>>(x, s.rows, s.channels,
+                                                                                        parts.rows, partials);
       statistics_kernel<<<blocks_for(s.channels, kAcross), dim3(kAcross, kDown), 0, stream>>>(
           x, partials, parts.count, s.rows, s.channels, a);
     } else {
@@ -376,7 +374,7 @@ void channel_norm_grad(cudaStream_t stream, const ChannelNormShape& s, const Cha
     const Whole whole{s.rows * s.channels, s.channels, s.float_parameters};
     const auto sums = wide ? gradient_sums_kernel<T, kPack<T>, kRelu> : gradient_sums_kernel<T, 1, kRelu>;
     sums<<<part_grid(s, parts, width), part_block(s.channels, width), 0, stream>>>(a, whole, s.rows,
-                                                                                 parts.rows, partials);
+                                                                                   parts.rows, partials);
     gradient_totals_kernel<T><<<blocks_for(s.channels, kAcross), dim3(kAcross, kDown), 0, stream>>>(
         a, whole, partials, parts.count, totals);
     with_sweep<T, kRelu>(whole, wide, [&]<int N, bool kFixed, bool kR>(unsigned blocks) {

@@ -27,8 +27,8 @@ struct Running {
     }
   }
 
-  // The same for several at once: one look at the maximum, and the exponentials by one instruction each, whose
-  // error is two steps of the last place. The loss is limited by these otherwise, not by memory.
+  // The same for several at once: one look at the maximum, and the exponentials by one instruction each,
+  // whose error is two steps of the last place. The loss is limited by these otherwise, not by memory.
   template <int N>
   __device__ __forceinline__ void add(const float (&x)[N]) {
     float most = x[0];

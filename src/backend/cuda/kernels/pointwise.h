@@ -9,11 +9,11 @@
 
 namespace lockstep::cuda {
 
-#define LOCKSTEP_CUDA_UNARY(X)                                                                        \
-  X(copy)                                                                                             \
-  X(neg)                                                                                              \
-  X(abs) X(sign) X(sqrt) X(rsqrt) X(exp) X(log) X(tanh) X(erf) X(sigmoid) X(relu) X(silu) X(gelu_erf) \
-      X(gelu_tanh)
+#define LOCKSTEP_CUDA_UNARY(X) \
+  X(copy)                      \
+  X(neg)                       \
+  X(abs)                       \
+  X(sign) X(sqrt) X(rsqrt) X(exp) X(log) X(tanh) X(erf) X(sigmoid) X(relu) X(silu) X(gelu_erf) X(gelu_tanh)
 #define LOCKSTEP_CUDA_BINARY(X) \
   X(add) X(sub) X(mul) X(div) X(minimum) X(maximum) X(pow) X(silu_grad) X(gelu_erf_grad) X(gelu_tanh_grad)
 

@@ -1,5 +1,5 @@
-// A thread has N channels of one pixel, so that it moves 16 bytes at a time where channels allow. Places are counted
-// in 32 bits: divisions of 64 would take longer than the memory.
+// A thread has N channels of one pixel, so that it moves 16 bytes at a time where channels allow. Places are
+// counted in 32 bits: divisions of 64 would take longer than the memory.
 #include "backend/cuda/kernels/element.cuh"
 #include "backend/cuda/kernels/pool.h"
 
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kThreads)
   const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= count) return;
   const PoolPlace out(i, static_cast<uint32_t>(s.out_rows), static_cast<uint32_t>(s.out_columns),
-                  static_cast<uint32_t>(s.channels / N), N);
+                      static_cast<uint32_t>(s.channels / N), N);
   const WindowPixels window(s, out.row, out.column);
   const T* image = x + int64_t{out.image} * s.rows * s.columns * s.channels + out.channel;
   float result[N] = {};
@@ -86,9 +86,11 @@ __global__ void __launch_bounds__(kThreads)
   const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= count) return;
   const PoolPlace in(i, static_cast<uint32_t>(s.rows), static_cast<uint32_t>(s.columns),
-                 static_cast<uint32_t>(s.channels / N), N);
+                     static_cast<uint32_t>(s.channels / N), N);
   // Windows that cover the pixel: o * stride - before <= at < o * stride - before + kernel.
-  const auto first = [](int at, int kernel, int stride) { return at < kernel ? 0 : (at - kernel) / stride + 1; };
+  const auto first = [](int at, int kernel, int stride) {
+    return at < kernel ? 0 : (at - kernel) / stride + 1;
+  };
   const int row = in.row + static_cast<int>(s.before[0]), column = in.column + static_cast<int>(s.before[1]);
   const int strides[2] = {static_cast<int>(s.stride[0]), static_cast<int>(s.stride[1])};
   const int pixel = in.row * static_cast<int>(s.columns) + in.column;

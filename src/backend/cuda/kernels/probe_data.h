@@ -1,5 +1,5 @@
-// Data to time and compare candidates of a library with: noise to compute on, and whether two results have the
-// same bits.
+// Data to time and compare candidates of a library with: noise to compute on, and whether two results have
+// the same bits.
 #pragma once
 #include "backend/cuda/kernels/launch.h"
 

@@ -1,5 +1,5 @@
-// KeptPlans: plans that a library takes hundreds of milliseconds to make. Nodes of one shape share one, and what
-// was made is stored on disk, from where it is read in a few.
+// KeptPlans: plans that a library takes hundreds of milliseconds to make. Nodes of one shape share one, and
+// what was made is stored on disk, from where it is read in a few.
 #pragma once
 #include <map>
 #include <memory>
@@ -37,8 +37,9 @@ class KeptPlans {
  private:
   template <typename Make>
   Ptr read_or_make(Device& device, const std::string& description, const Make& make) const {
-    const std::string key = fmt::format("{} x{} cudnn{} {}", device.properties().name,
-                                        device.properties().multiProcessorCount, cudnn().version, description);
+    const std::string key =
+        fmt::format("{} x{} cudnn{} {}", device.properties().name, device.properties().multiProcessorCount,
+                    cudnn().version, description);
     const std::string stored = disk_.read(key, "plan");
     if (!stored.empty()) try {
         return std::make_shared<const Plan>(device.cudnn_handle(),

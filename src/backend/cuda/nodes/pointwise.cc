@@ -127,9 +127,9 @@ class Region : public NodeKernel {
   int64_t term_bytes_ = 0;  // of the workspace
 };
 
-// A sum of 16-bit values over all axes but the last in f32 (the gradient of a bias): sums are in float anyway, so
-// the values are read as they are, where the region would write them out in f32 first. The order is the same:
-// columns are added row by row, however many a thread has.
+// A sum of 16-bit values over all axes but the last in f32 (the gradient of a bias): sums are in float
+// anyway, so the values are read as they are, where the region would write them out in f32 first. The order
+// is the same: columns are added row by row, however many a thread has.
 class SumOfCast : public NodeKernel {
  public:
   SumOfCast(const Graph& graph, const Node& node, Device&) : SumOfCast(fused_body(graph, node)) {}
