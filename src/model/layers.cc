@@ -9,7 +9,9 @@ namespace {
 
 // The attributes that both forms of attention take, and the operands that mask.
 Attributes attributes_of(const AttentionLayer& layer, int64_t head_dim) {
-  Attributes attributes{{"causal", layer.causal}, {"scale", 1.0 / std::sqrt(static_cast<double>(head_dim))}};
+  const double scale = layer.scale != 0 ? layer.scale : 1.0 / std::sqrt(static_cast<double>(head_dim));
+  Attributes attributes{{"causal", layer.causal}, {"scale", scale}};
+  if (layer.window > 0) attributes.set("window", layer.window);
   const bool keys = layer.keys_visible.valid();
   if (keys || layer.documents.valid())
     attributes.set("mask", std::string(!keys                     ? "documents"
@@ -108,12 +110,19 @@ Value Layers::attention_qkv(Value qkv, const AttentionLayer& layer) {
 
 void Layers::use_dropout(double probability) {
   dropout_ = probability;
-  if (probability > 0) rng_ = input("rng", {DType::kI64, {2}});
+  if (probability > 0) rng();
 }
 
-Value Layers::dropout(Value x) {
-  if (dropout_ == 0) return x;
-  return op("dropout", {x, rng_}, {{"p", dropout_}, {"key", next_key_++}});
+Value Layers::rng() {
+  if (!rng_.valid()) rng_ = input("rng", {DType::kI64, {2}});
+  return rng_;
+}
+
+Value Layers::dropout(Value x) { return dropout(x, dropout_); }
+
+Value Layers::dropout(Value x, double probability) {
+  if (probability == 0) return x;
+  return op("dropout", {x, rng()}, {{"p", probability}, {"key", next_key_++}});
 }
 
 }  // namespace lockstep

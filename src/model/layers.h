@@ -17,6 +17,8 @@ struct AttentionLayer {
   bool causal = false;
   Value keys_visible = {};  // u8[B,S]: 0 where a key is padding
   Value documents = {};     // i32[B,T]: a query sees keys of its own document only
+  int64_t window = 0;       // a query sees so many keys up to its own; 0: all of them
+  double scale = 0;         // of the scores; 0: 1 / sqrt(D)
 };
 
 class Layers : public ModelBuilder {
@@ -53,10 +55,13 @@ class Layers : public ModelBuilder {
   // Turns dropout on for this model, which then takes an input rng i64[2]; every call draws on its own.
   void use_dropout(double probability);
   Value dropout(Value x);
+  // The same with a probability of its own; 0 draws nothing, and needs no rng.
+  Value dropout(Value x, double probability);
 
  private:
+  Value rng();
   double dropout_ = 0;
-  Value rng_;
+  Value rng_;  // made where it is first needed
   int64_t next_key_ = 0;
 };
 

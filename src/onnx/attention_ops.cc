@@ -86,8 +86,9 @@ struct Turns {
 Turns turns_of(OnnxLowering& onnx, const Attributes& attributes, int64_t positions, int64_t pairs) {
   const std::vector<float> frequencies = rope_frequencies(attributes, pairs);
   std::string cosines, sines;
-  const auto append = [](std::string& bytes, double value) {
-    const auto rounded = static_cast<float>(value);
+  const auto factor = static_cast<float>(attributes.number("factor"));
+  const auto append = [&](std::string& bytes, double value) {
+    const float rounded = static_cast<float>(value) * factor;
     bytes.append(reinterpret_cast<const char*>(&rounded), sizeof rounded);
   };
   for (int64_t position = 0; position < positions; ++position)
