@@ -151,6 +151,8 @@ bool HfConfig::has(std::string_view key) const {
   return found != object.end() && !found->is_null();
 }
 
+bool HfConfig::contains(std::string_view key) const { return document_->at(prefix_).contains(key); }
+
 void HfConfig::fail(std::string_view key, const std::string& problem) const {
   const json& object = document_->at(prefix_);
   const auto found = object.find(key);
@@ -266,6 +268,12 @@ int64_t HfConfig::size(std::string_view key, int64_t least) const {
 int64_t HfConfig::size(std::string_view key, int64_t otherwise, int64_t least) const {
   const int64_t value = integer(key, otherwise);
   if (value < least) fail(key, fmt::format("it must be at least {}", least));
+  return value;
+}
+
+double HfConfig::probability(std::string_view key, double otherwise) const {
+  const double value = number(key, otherwise);
+  if (!(value >= 0 && value < 1)) fail(key, "a probability is at least 0 and below 1");
   return value;
 }
 

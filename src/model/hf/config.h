@@ -29,6 +29,9 @@ class HfConfig {
   // Whether the key is there and not null; does not count as reading it.
   bool has(std::string_view key) const;
 
+  // Whether the key is there at all; for the few of which null means something else than being absent.
+  bool contains(std::string_view key) const;
+
   // Without an alternative the key must be there. Reading counts even where the key is absent.
   int64_t integer(std::string_view key) const;
   int64_t integer(std::string_view key, int64_t otherwise) const;
@@ -49,6 +52,9 @@ class HfConfig {
   // integer() of at least `least`.
   int64_t size(std::string_view key, int64_t least = 1) const;
   int64_t size(std::string_view key, int64_t otherwise, int64_t least) const;
+
+  // number() in [0, 1).
+  double probability(std::string_view key, double otherwise) const;
 
   // Reads a key of which only one value is implemented: `allowed`, as JSON text. Absent is as good.
   void require(std::string_view key, std::string_view allowed, std::string_view because) const;

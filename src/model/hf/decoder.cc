@@ -10,12 +10,14 @@ Task task_of(HfHead head) { return head == HfHead::kSequenceClass ? Task::kClass
 
 }  // namespace
 
-void HfDecoder::read_head(const HfConfig& config, HfHead head, bool tied_otherwise) {
+void HfDecoder::read_head(const HfConfig& config, HfHead head, bool tied_otherwise,
+                          std::optional<int64_t> padding_otherwise) {
   deviation = config.number("initializer_range", 0.02);
   if (!(deviation >= 0)) config.fail("initializer_range", "a standard deviation is at least 0");
   tied = config.flag("tie_word_embeddings", tied_otherwise) && head == HfHead::kCausalLm;
   if (tied) tied_names.emplace_back(lm_head_name + ".weight", embedding_name + ".weight");
   padding_token = config.maybe_integer("pad_token_id");
+  if (!padding_token) padding_token = padding_otherwise;
   // Some folders have -1 for none.
   if (padding_token && (*padding_token < 0 || *padding_token >= vocab)) padding_token.reset();
   if (head == HfHead::kCausalLm) {
@@ -70,8 +72,10 @@ DecoderGraph::DecoderGraph(Model& model, const HfGraph& graph, const HfDecoder& 
 }
 
 Value DecoderGraph::embed_tokens(int64_t width) {
-  table_ = normal(decoder_.embedding_name + ".weight", {decoder_.vocab, width}, decoder_.deviation);
-  return embedding(table_, tokens_);
+  const Table table = padded_embedding(decoder_.embedding_name, tokens_, decoder_.vocab, width,
+                                       decoder_.deviation, decoder_.embedding_padding);
+  table_ = table.table;
+  return table.rows;
 }
 
 Value DecoderGraph::linear(const std::string& name, Value x, int64_t out, bool bias) {
@@ -88,14 +92,22 @@ Value DecoderGraph::turned(Value heads, const HfRotation& rotation) {
   return positions_.valid() ? op("rope", {heads, positions_}, attributes) : op("rope", {heads}, attributes);
 }
 
+AttentionLayer DecoderGraph::rule_of(const DecoderAttention& layer) const {
+  // A window that reaches over everything is none.
+  const int64_t window = layer.window < graph_.cache + graph_.seq ? layer.window : 0;
+  return AttentionLayer{.heads = layer.heads,
+                        .kv_heads = layer.kv_heads,
+                        .causal = true,
+                        .keys_visible = visible_,
+                        .documents = documents_,
+                        .window = window,
+                        .scale = layer.scale,
+                        .cap = layer.cap,
+                        .dropout = in_training(decoder_.attention_dropout)};
+}
+
 Value DecoderGraph::attend(Value q, Value k, Value v, const DecoderAttention& layer) {
-  AttentionLayer rule{.heads = layer.heads,
-                      .kv_heads = layer.kv_heads,
-                      .causal = true,
-                      .keys_visible = visible_,
-                      .documents = documents_,
-                      .window = layer.window,
-                      .scale = layer.scale};
+  AttentionLayer rule = rule_of(layer);
   if (!generates()) return Layers::attention(q, k, v, rule);
   new_keys_.push_back(k);
   new_keys_.push_back(v);
@@ -109,6 +121,25 @@ Value DecoderGraph::attend(Value q, Value k, Value v, const DecoderAttention& la
     if (graph_.seq == 1) rule.window = 0;
   }
   return Layers::attention(q, keys, values, rule);
+}
+
+Value DecoderGraph::attend_packed(Value qkv, const DecoderAttention& layer) {
+  if (!generates()) return Layers::attention_qkv(qkv, rule_of(layer));
+  const int64_t head_dim = shape(qkv)[2] / (layer.heads + 2 * layer.kv_heads);
+  const auto heads = [&](int64_t first, int64_t count) {
+    return split_heads(slice(qkv, 2, first * head_dim, (first + count) * head_dim), count);
+  };
+  return attend(heads(0, layer.heads), heads(layer.heads, layer.kv_heads),
+                heads(layer.heads + layer.kv_heads, layer.kv_heads), layer);
+}
+
+Value DecoderGraph::learned_positions(const std::string& name, int64_t width) {
+  if (graph_.positions() > decoder_.max_positions)
+    throw UserError("sequences of {} tokens are asked for; the model's table of positions has {} rows",
+                    graph_.positions(), decoder_.max_positions);
+  const Value table = normal(name + ".weight", {decoder_.max_positions, width}, decoder_.deviation);
+  if (positions_.valid()) return embedding(table, positions_);
+  return graph_.seq == decoder_.max_positions ? table : slice(table, 0, 0, graph_.seq);
 }
 
 Value DecoderGraph::logits(Value rows) {

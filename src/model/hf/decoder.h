@@ -21,17 +21,19 @@ class HfDecoder : public HfModel {
  protected:
   // Reads what the heads need: classes, dropout, problem_type, pad_token_id, tie_word_embeddings,
   // initializer_range. `vocab` and `max_positions` are the family's to set.
-  void read_head(const HfConfig& config, HfHead head, bool tied);
+  void read_head(const HfConfig& config, HfHead head, bool tied_otherwise,
+                 std::optional<int64_t> padding_otherwise = {});
   // The hidden states [B,T,C] after the last norm.
   virtual Value body(DecoderGraph& b) const = 0;
 
   friend class DecoderGraph;
   bool tied = false;
-  double deviation = 0.02;          // of new weights: initializer_range
-  double attention_dropout = 0;     // of the weights of attention
-  double logit_cap = 0;             // of the logits: cap tanh(x / cap); 0: none
-  double classifier_dropout = 0.1;  // of token classification
-  bool sliding = false;             // some layer has a window
+  std::optional<int64_t> embedding_padding = {};  // a row of the table that is not trained as an input
+  double deviation = 0.02;                        // of new weights: initializer_range
+  double attention_dropout = 0;                   // of the weights of attention
+  double logit_cap = 0;                           // of the logits: cap tanh(x / cap); 0: none
+  double classifier_dropout = 0.1;                // of token classification
+  bool sliding = false;                           // some layer has a window
   std::string embedding_name = "model.embed_tokens";
   std::string lm_head_name = "lm_head";
   std::string token_head_name = "score";
@@ -42,6 +44,7 @@ struct DecoderAttention {
   int64_t heads = 1, kv_heads = 1;
   int64_t window = 0;  // 0: all keys up to the query's own
   double scale = 0;    // 0: 1 / sqrt(D)
+  double cap = 0;      // of the scores; 0: none
 };
 
 // The graph of a decoder while it is built.
@@ -67,6 +70,11 @@ class DecoderGraph : public Layers {
   // there is one.
   Value attend(Value q, Value k, Value v, const DecoderAttention& layer);
 
+  // The same over one packed projection [B,T,(H + 2 Hkv) D].
+  Value attend_packed(Value qkv, const DecoderAttention& layer);
+  // Rows of a learned table of positions, [T,C] or [B,T,C]; it has max_positions rows.
+  Value learned_positions(const std::string& name, int64_t width);
+
   // cap tanh(x / cap).
   Value capped(Value x, double cap);
 
@@ -74,6 +82,7 @@ class DecoderGraph : public Layers {
   void finish(Value x);
 
  private:
+  AttentionLayer rule_of(const DecoderAttention& layer) const;
   Value logits(Value rows);
   Value last_token_rows(Value x);
   void classify_sequences(Value x);

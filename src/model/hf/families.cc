@@ -5,7 +5,8 @@
 
 namespace lockstep {
 
-#define LOCKSTEP_HF_FAMILIES(X) X(llama)
+#define LOCKSTEP_HF_FAMILIES(X) \
+  X(llama) X(mistral) X(qwen2) X(qwen3) X(gemma2) X(gemma3_text) X(gpt2) X(gpt_neox)
 
 #define DECLARE(name) HfFamily name##_hf_family();
 LOCKSTEP_HF_FAMILIES(DECLARE)

@@ -84,6 +84,12 @@ struct HfFamily {
   std::unique_ptr<HfModel> (*make)(const HfConfig& config, HfHead head);
 };
 
+// The usual `make`: a model class built from (config, head).
+template <typename ModelClass>
+std::unique_ptr<HfModel> make_hf(const HfConfig& config, HfHead head) {
+  return std::make_unique<ModelClass>(config, head);
+}
+
 // In the order of the documentation.
 const std::vector<const HfFamily*>& hf_families();
 

@@ -11,8 +11,7 @@ void GatedDecoder::read_sizes(const HfConfig& config, HfHead head, const Default
   kv_heads = config.size("num_key_value_heads", defaults.kv_heads.value_or(heads), 1);
   if (heads % kv_heads != 0)
     config.fail("num_key_value_heads", fmt::format("it must divide num_attention_heads {}", heads));
-  const int64_t narrow = dim / heads;
-  head_dim = config.size("head_dim", defaults.head_dim.value_or(narrow), 1);
+  head_dim = config.size("head_dim", defaults.head_dim.value_or(dim / heads), 1);
   if (!config.has("head_dim") && !defaults.head_dim && dim % heads != 0)
     config.fail("num_attention_heads",
                 fmt::format("it must divide hidden_size {}, or head_dim be given", dim));
@@ -22,17 +21,46 @@ void GatedDecoder::read_sizes(const HfConfig& config, HfHead head, const Default
   epsilon = config.number("rms_norm_eps", defaults.epsilon);
   if (!(epsilon > 0)) config.fail("rms_norm_eps", "it must be above 0");
   activation = read_activation(config, defaults.activation_key, defaults.activation);
-  attention_dropout = config.number("attention_dropout", 0);
-  rope = HfRope(config, head_dim, defaults.rope, defaults.rope_kind);
-  base_prefix = "model.";
-  read_head(config, head, defaults.tied);
+  attention_dropout = config.probability("attention_dropout", 0);
+  rope = HfRope(config, head_dim, max_positions, defaults.rope, defaults.rope_kind);
+  base_prefix = prefix;
+  read_head(config, head, defaults.tied, defaults.padding_token);
+  embedding_padding = padding_token;
+}
+
+void GatedDecoder::read_windows(const HfConfig& config, int64_t window,
+                                const std::function<bool(int64_t n)>& otherwise) {
+  const std::vector<std::string> types = config.texts("layer_types");
+  if (!types.empty() && static_cast<int64_t>(types.size()) != layers)
+    config.fail("layer_types", fmt::format("it names {} layers of {}", types.size(), layers));
+  for (int64_t n = 0; n < layers; ++n) {
+    bool slides = otherwise(n);
+    if (!types.empty()) {
+      const std::string& type = types[static_cast<size_t>(n)];
+      if (type != "full_attention" && type != "sliding_attention")
+        config.fail("layer_types", "layers of full_attention and sliding_attention are implemented");
+      slides = type == "sliding_attention";
+    }
+    if (slides && window < 1)
+      config.fail("sliding_window", "some layer has a window; give its size, at least 1");
+    windows.push_back(slides ? window : 0);
+    sliding = sliding || slides;
+  }
+}
+
+void GatedDecoder::read_late_windows(const HfConfig& config) {
+  const bool used = config.flag("use_sliding_window", false);
+  const int64_t window = config.integer("sliding_window", config.contains("sliding_window") ? 0 : 4096);
+  const int64_t first = config.integer("max_window_layers", 28);
+  read_windows(config, used ? window : 0, [&](int64_t n) { return used && window > 0 && n >= first; });
 }
 
 Value GatedDecoder::body(DecoderGraph& b) const {
   Value x = b.embed_tokens(dim);
+  if (embedding_scale != 1) x = b.scale(x, embedding_scale);
   for (int64_t n = 0; n < layers; ++n)
-    x = block(b, fmt::format("model.layers.{}.", n), n, b.op("checkpoint", {x}));
-  return norm(b, "model.norm", x);
+    x = block(b, fmt::format("{}layers.{}.", prefix, n), n, b.op("checkpoint", {x}));
+  return norm(b, prefix + "norm", x);
 }
 
 Value GatedDecoder::block(DecoderGraph& b, const std::string& name, int64_t n, Value x) const {
@@ -41,20 +69,29 @@ Value GatedDecoder::block(DecoderGraph& b, const std::string& name, int64_t n, V
 }
 
 Value GatedDecoder::norm(DecoderGraph& b, const std::string& name, Value x) const {
-  return b.rms_norm(name, x, epsilon);
+  if (!norms_add_one) return b.rms_norm(name, x, epsilon);
+  const Value weight = b.shift(b.zeros(name + ".weight", {b.shape(x)[-1]}), 1);
+  return b.op("rms_norm", {x, weight}, {{"epsilon", epsilon}});
 }
 
 Value GatedDecoder::attention(DecoderGraph& b, const std::string& name, int64_t n, Value x) const {
-  const HfRotation rotation = rope.at(b.settings().positions());
-  const auto projected = [&](std::string_view part, int64_t count) {
-    return b.split_heads(b.linear(fmt::format("{}.{}_proj", name, part), x, count * head_dim, qkv_bias),
-                         count);
+  const HfRotation rotation = rope_of(n).at(b.settings().positions());
+  const auto projected = [&](const char* part, int64_t count) {
+    return b.split_heads(b.linear(name + part, x, count * head_dim, qkv_bias), count);
   };
-  const Value q = b.turned(projected("q", heads), rotation);
-  const Value k = b.turned(projected("k", kv_heads), rotation);
-  const Value v = projected("v", kv_heads);
-  const Value mixed =
-      b.attend(q, k, v, {.heads = heads, .kv_heads = kv_heads, .window = window_of(n), .scale = scale});
+  const auto turned = [&](const char* norm_name, Value part) {
+    return b.turned(head_norms ? norm(b, name + norm_name, part) : part, rotation);
+  };
+  const Value q = turned(".q_norm", projected(".q_proj", heads));
+  const Value k = turned(".k_norm", projected(".k_proj", kv_heads));
+  return attended(b, name, n, q, k, projected(".v_proj", kv_heads));
+}
+
+Value GatedDecoder::attended(DecoderGraph& b, const std::string& name, int64_t n, Value q, Value k,
+                             Value v) const {
+  const Value mixed = b.attend(
+      q, k, v,
+      {.heads = heads, .kv_heads = kv_heads, .window = window_of(n), .scale = scale, .cap = score_cap});
   return b.linear(name + ".o_proj", mixed, dim, out_bias);
 }
 

@@ -20,9 +20,7 @@ HfFamily llama_hf_family() {
           {{"LlamaForCausalLM", HfHead::kCausalLm},
            {"LlamaForSequenceClassification", HfHead::kSequenceClass},
            {"LlamaForTokenClassification", HfHead::kTokenClass}},
-          [](const HfConfig& config, HfHead head) -> std::unique_ptr<HfModel> {
-            return std::make_unique<HfLlama>(config, head);
-          }};
+          make_hf<HfLlama>};
 }
 
 }  // namespace lockstep

@@ -13,11 +13,11 @@ namespace lockstep {
 namespace {
 
 // The object that describes the rotation: rope_scaling of version 4 replaces rope_parameters of version 5.
-std::optional<HfConfig> parameters_of(const HfConfig& config, std::string_view kind) {
+std::optional<HfConfig> parameters_of(const HfConfig& config, std::string_view kind, bool ignores_scaling) {
   const std::optional<HfConfig> scaling = config.object("rope_scaling");
   if (scaling) {
     config.ignore({"rope_parameters"});
-    return scaling;
+    return ignores_scaling ? std::nullopt : scaling;
   }
   const std::optional<HfConfig> parameters = config.object("rope_parameters");
   if (!parameters || kind.empty() || !parameters->has(kind)) return parameters;
@@ -33,10 +33,12 @@ std::vector<double> widened(const std::vector<float>& values) { return {values.b
 
 }  // namespace
 
-HfRope::HfRope(const HfConfig& config, int64_t head_dim, const Defaults& defaults, std::string_view kind) {
+HfRope::HfRope(const HfConfig& config, int64_t head_dim, int64_t max_positions, const Defaults& defaults,
+               std::string_view kind)
+    : max_positions_(max_positions) {
   const double theta = config.number(defaults.theta_key, defaults.theta);
   const double partial = config.number(defaults.partial_key, defaults.partial);
-  const std::optional<HfConfig> parameters = parameters_of(config, kind);
+  const std::optional<HfConfig> parameters = parameters_of(config, kind, defaults.ignores_scaling);
   theta_ = parameters ? parameters->number("rope_theta", theta) : theta;
   const double part = parameters ? parameters->number("partial_rotary_factor", partial) : partial;
   if (!(theta_ > 1)) config.fail(defaults.theta_key, "the base of rotary positions must be above 1");
@@ -45,7 +47,6 @@ HfRope::HfRope(const HfConfig& config, int64_t head_dim, const Defaults& default
     config.fail(defaults.partial_key,
                 fmt::format("of heads of width {} it turns {} elements; rotary positions turn pairs",
                             head_dim, dim_));
-  max_positions_ = config.size("max_position_embeddings", 2048, 1);
   if (parameters) read_scaling(config, *parameters, defaults.only_longrope);
 }
 

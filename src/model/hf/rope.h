@@ -24,13 +24,15 @@ class HfRope {
     // Keys at the top level, where the family calls them something else.
     std::string_view theta_key = "rope_theta";
     std::string_view partial_key = "partial_rotary_factor";
-    bool only_longrope = false;  // su and yarn mean longrope, as in phi3
+    bool only_longrope = false;    // su and yarn mean longrope, as in phi3
+    bool ignores_scaling = false;  // rope_scaling is for other layers, as in gemma3
   };
 
   HfRope() = default;
   // From the whole config; `kind` names the object inside rope_parameters where there is one per kind of
   // layer ("full_attention").
-  HfRope(const HfConfig& config, int64_t head_dim, const Defaults& defaults, std::string_view kind = {});
+  HfRope(const HfConfig& config, int64_t head_dim, int64_t max_positions, const Defaults& defaults,
+         std::string_view kind = {});
 
   HfRotation at(int64_t length) const;
 
