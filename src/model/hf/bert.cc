@@ -10,7 +10,7 @@ void BertBody::read_sizes(const HfConfig& config, HfHead head, const Defaults& d
   heads = config.size("num_attention_heads", 12, 1);
   check_head_width(config, "num_attention_heads", dim, heads);
   hidden = config.size("intermediate_size", 3072, 1);
-  max_positions = config.size("max_position_embeddings", 512, 1);
+  max_positions = position_rows = config.size("max_position_embeddings", 512, 1);
   types = config.size("type_vocab_size", 2, 1);
   epsilon = config.number("layer_norm_eps", 1e-12);
   deviation = config.number("initializer_range", 0.02);
@@ -30,7 +30,7 @@ void BertBody::read_sizes(const HfConfig& config, HfHead head, const Defaults& d
 }
 
 Value BertBody::positions(EncoderGraph& b, const std::string& name) const {
-  return b.position_rows(name, max_positions);
+  return b.position_rows(name, position_rows);
 }
 
 Value BertBody::embeddings(EncoderGraph& b, const std::string& name, Value table) const {

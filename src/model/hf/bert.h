@@ -13,6 +13,8 @@ class BertBody : public HfTextEncoder {
   };
   void read_sizes(const HfConfig& config, HfHead head, const Defaults& defaults);
 
+  int64_t position_rows = 0;  // of the table of positions
+
   // Rows of the table of positions, [T,C] or [B,T,C]. As written here they are BERT's: 0, 1, 2 ...
   virtual Value positions(EncoderGraph& b, const std::string& name) const;
   // The hidden states [B,T,C], of parameters whose names begin with `name`, over the given table of tokens.

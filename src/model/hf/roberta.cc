@@ -9,7 +9,9 @@ class HfRoberta final : public BertBody {
   HfRoberta(const HfConfig& config, HfHead head) {
     read_sizes(config, head, {.vocab = 50265, .padding = 1});
     base_prefix = "roberta.";
-    if (longest_row() < 1)
+    // The table has rows for the padding's position and those before it.
+    max_positions = position_rows - *padding_token - 1;
+    if (max_positions < 1)
       config.fail("max_position_embeddings",
                   fmt::format("positions begin after the padding token, {}", *padding_token));
     if (head == HfHead::kMaskedLm)
@@ -18,13 +20,10 @@ class HfRoberta final : public BertBody {
   }
 
  private:
-  // The table has rows for the padding's position and those before it.
-  int64_t longest_row() const override { return max_positions - *padding_token - 1; }
-
   // A token's position is how many tokens stand up to it, itself included, past the padding's number; padding
   // has the padding's number.
   Value positions(EncoderGraph& b, const std::string& name) const override {
-    const Value table = b.padded_table(name, max_positions);
+    const Value table = b.padded_table(name, position_rows);
     const auto whole = [&](int64_t value) {
       return b.constant(static_cast<double>(value), {DType::kI32, {}});
     };

@@ -41,9 +41,9 @@ void check_head_width(const HfConfig& config, std::string_view key, int64_t dim,
 
 Model HfTextEncoder::build(const HfGraph& graph) const {
   LOCKSTEP_CHECK(graph.cache == 0, "{} does not generate", model_type);
-  if (graph.seq > longest_row())
+  if (graph.seq > max_positions)
     throw UserError("rows of {} tokens are too long: this {} has positions for {}; use shorter ones",
-                    graph.seq, model_type, longest_row());
+                    graph.seq, model_type, max_positions);
   const bool sequences = head == HfHead::kSequenceClass;
   Model model{Graph(all_ops(), std::string(model_type)),     {}, graph.batch, graph.batch * graph.seq, {},
               sequences ? Task::kClassify : Task::kNextToken};

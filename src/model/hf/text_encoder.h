@@ -19,8 +19,6 @@ class HfTextEncoder : public HfModel {
  protected:
   // The logits of the head, [B*T, V or classes] or of sequences [B, classes].
   virtual Value logits(EncoderGraph& b) const = 0;
-  // Positions that a row may have.
-  virtual int64_t longest_row() const { return max_positions; }
 
   friend class EncoderGraph;
   int64_t layers = 0, dim = 0, heads = 0, hidden = 0;

@@ -32,7 +32,6 @@ class HfVit final : public HfModel {
     config.require("head_dim", "null", "heads of another width than hidden_size / heads are not implemented");
     config.ignore({"pooler_act", "pooler_output_size"});
     base_prefix = "vit.";
-    max_positions = side() * side() + 1;
   }
 
   Model build(const HfGraph& graph) const override {
@@ -70,7 +69,7 @@ class HfVit final : public HfModel {
   Value embeddings(Layers& b, const std::string& name, Value images) const {
     const int64_t batch = b.shape(images)[0];
     const Value class_token = b.normal(name + "cls_token", {1, 1, dim}, deviation);
-    const Value positions = b.normal(name + "position_embeddings", {1, max_positions, dim}, deviation);
+    const Value positions = b.normal(name + "position_embeddings", {1, side() * side() + 1, dim}, deviation);
     const Value rows = patches(b, name + "patch_embeddings.projection", images);
     return b.add(b.concat({b.broadcast(class_token, {batch, 1, dim}), rows}, 1), positions);
   }
