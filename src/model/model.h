@@ -25,6 +25,7 @@ struct ParamInit {
   bool decay = false;
   DType dtype = DType::kF32;  // as it is stored, which its graph input says too
   bool frozen = false;        // not trained: a @frozen input instead of a @param one
+  bool given = false;         // not drawn: somebody gives its values before the first step
 };
 
 // A number per channel that training averages over steps for the evaluation to use, such as the mean of a
