@@ -20,11 +20,11 @@ void BertBody::read_sizes(const HfConfig& config, HfHead head, const Defaults& d
   classifier_dropout = read_dropout(config, "classifier_dropout", dropout);
   padding_token = read_padding(config, defaults.padding, vocab);
   classes = read_class_count(config, head);
-  config.require("position_embedding_type", "\"absolute\"", "only absolute positions are implemented");
+  config.require("position_embedding_type", "\"absolute\"", "relative positions are not implemented");
   config.require("embedding_size", "null", "tokens of another width than the layers are not implemented");
   if (head == HfHead::kMaskedLm)
     config.require("tie_word_embeddings", "true",
-                   "only heads that share the table of tokens are implemented");
+                   "a head with a table of its own is not implemented");
   config.ignore({"tie_word_embeddings", "directionality", "pooler_fc_size", "pooler_num_attention_heads",
                  "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"});
 }

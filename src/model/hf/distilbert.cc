@@ -26,7 +26,7 @@ class HfDistilBert final : public HfTextEncoder {
                    "whether they are trained)");
     if (head == HfHead::kMaskedLm) {
       config.require("tie_word_embeddings", "true",
-                     "only heads that share the table of tokens are implemented");
+                     "a head with a table of its own is not implemented");
       tied_names = {{"vocab_projector.weight", "distilbert.embeddings.word_embeddings.weight"}};
     }
     config.ignore({"tie_word_embeddings", "tie_weights_", "qa_dropout"});
