@@ -70,6 +70,7 @@ struct DataOptions {
   std::optional<TokenMasking> masking = {};  // of rows of tokens, for masked language modelling
   Augmentation augment;                      // of training images
   int64_t resize = 0;                        // of images that are not cut at random: data/open/image_data.h
+  bool stretch = false;                      // of images that are not cut at random: the whole one is taken
   Normalisation colors;                      // of images
   std::string text_column = {};              // of tables for the encoder; empty: the table is for others
   IndexProgress progress = {};               // while files are indexed
