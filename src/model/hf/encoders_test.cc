@@ -78,7 +78,7 @@ TEST(HfEncoders, WhatWouldBeAnotherModelIsRefused) {
   EXPECT_EQ(
       refusal(kBert + R"(, "position_embedding_type": "relative_key")"),
       "config.json: position_embedding_type is \"relative_key\": relative positions are not implemented; "
-            "only \"absolute\" is implemented");
+      "only \"absolute\" is implemented");
   EXPECT_EQ(refusal(kBert + R"(, "hidden_act": "gelu_10")").find("config.json: hidden_act is \"gelu_10\""),
             0u);
   EXPECT_EQ(refusal(kBert + R"(, "problem_type": "multi_label_classification")"),
@@ -119,6 +119,39 @@ TEST(HfEncoders, ABodyTakesAnotherHead) {
   const Model built = model->build({.batch = 2, .seq = 6});
   EXPECT_TRUE(built.graph.find("classifier.out_proj.weight").valid());
   EXPECT_EQ(built.task, Task::kClassify);
+}
+
+// The keys that folders of published models have.
+TEST(HfEncoders, PublishedConfigsAreTaken) {
+  const auto bert = made(R"("architectures": ["BertForMaskedLM"], "attention_probs_dropout_prob": 0.1,
+    "directionality": "bidi", "gradient_checkpointing": false, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
+    "hidden_size": 768, "initializer_range": 0.02, "intermediate_size": 3072, "layer_norm_eps": 1e-12,
+    "max_position_embeddings": 512, "model_type": "bert", "num_attention_heads": 12, "num_hidden_layers": 12,
+    "pad_token_id": 0, "pooler_fc_size": 768, "pooler_num_attention_heads": 12, "pooler_num_fc_layers": 3,
+    "pooler_size_per_head": 128, "pooler_type": "first_token_transform", "position_embedding_type": "absolute",
+    "transformers_version": "4.6.0.dev0", "type_vocab_size": 2, "use_cache": true, "vocab_size": 30522)");
+  EXPECT_EQ(parameter_count(bert->build({.batch = 1, .seq = 8})), 109514298);
+  const auto roberta = made(R"("architectures": ["RobertaForMaskedLM"], "attention_probs_dropout_prob": 0.1,
+    "bos_token_id": 0, "eos_token_id": 2, "hidden_act": "gelu", "hidden_dropout_prob": 0.1, "hidden_size": 768,
+    "initializer_range": 0.02, "intermediate_size": 3072, "layer_norm_eps": 1e-05,
+    "max_position_embeddings": 514, "model_type": "roberta", "num_attention_heads": 12,
+    "num_hidden_layers": 12, "pad_token_id": 1, "type_vocab_size": 1, "vocab_size": 50265)");
+  EXPECT_EQ(roberta->max_positions, 512);
+  EXPECT_EQ(parameter_count(roberta->build({.batch = 1, .seq = 8})), 124697433);
+  const auto distil = made(R"("activation": "gelu", "architectures": ["DistilBertForMaskedLM"],
+    "attention_dropout": 0.1, "dim": 768, "dropout": 0.1, "hidden_dim": 3072, "initializer_range": 0.02,
+    "max_position_embeddings": 512, "model_type": "distilbert", "n_heads": 12, "n_layers": 6, "pad_token_id": 0,
+    "qa_dropout": 0.1, "seq_classif_dropout": 0.2, "sinusoidal_pos_embds": false, "tie_weights_": true,
+    "transformers_version": "4.10.0.dev0", "vocab_size": 30522)");
+  EXPECT_EQ(parameter_count(distil->build({.batch = 1, .seq = 8})), 66985530);
+  const auto vit =
+      made(R"("architectures": ["ViTForImageClassification"], "attention_probs_dropout_prob": 0.0,
+    "encoder_stride": 16, "hidden_act": "gelu", "hidden_dropout_prob": 0.0, "hidden_size": 768,
+    "id2label": {"0": "cat", "1": "dog"}, "image_size": 224, "initializer_range": 0.02,
+    "intermediate_size": 3072, "label2id": {"cat": 0, "dog": 1}, "layer_norm_eps": 1e-12, "model_type": "vit",
+    "num_attention_heads": 12, "num_channels": 3, "num_hidden_layers": 12, "patch_size": 16, "qkv_bias": true,
+    "transformers_version": "4.13.0.dev0")");
+  EXPECT_EQ(parameter_count(vit->build({.batch = 1})), 85800194);
 }
 
 }  // namespace
