@@ -9,7 +9,10 @@ namespace {
 
 // The attributes that both forms of attention take, and the operands that mask.
 Attributes attributes_of(const AttentionLayer& layer, int64_t head_dim) {
-  Attributes attributes{{"causal", layer.causal}, {"scale", 1.0 / std::sqrt(static_cast<double>(head_dim))}};
+  const double scale = layer.scale != 0 ? layer.scale : 1.0 / std::sqrt(static_cast<double>(head_dim));
+  Attributes attributes{{"causal", layer.causal}, {"scale", scale}};
+  if (layer.window > 0) attributes.set("window", layer.window);
+  if (layer.cap > 0) attributes.set("cap", layer.cap);
   const bool keys = layer.keys_visible.valid();
   if (keys || layer.documents.valid())
     attributes.set("mask", std::string(!keys                     ? "documents"
@@ -78,6 +81,14 @@ Value Layers::embedding(const std::string& name, Value ids, int64_t rows, int64_
   return embedding(normal(name + ".weight", {rows, dim}, deviation), ids);
 }
 
+Layers::Table Layers::padded_embedding(const std::string& name, Value ids, int64_t rows, int64_t dim,
+                                       double deviation, std::optional<int64_t> padding) {
+  const Value table = normal(name + ".weight", {rows, dim}, deviation);
+  if (!padding) return {table, embedding(table, ids)};
+  begin_at_zero(*padding * dim, (*padding + 1) * dim);
+  return {table, op("embedding", {table, ids}, {{"padding", *padding}})};
+}
+
 Value Layers::split_heads(Value x, int64_t heads) {
   const Shape& whole = shape(x);
   return reshape(x, {whole[0], whole[1], heads, whole[2] / heads});
@@ -93,8 +104,10 @@ Value Layers::attention(Value q, Value k, Value v, const AttentionLayer& layer) 
   LOCKSTEP_CHECK(queries[2] == layer.heads && shape(k)[2] == layer.kv_heads,
                  "attention of {} and {} heads is given {} and {}", layer.heads, layer.kv_heads, queries[2],
                  shape(k)[2]);
-  const Value mixed =
-      graph().emit_all("attention", with_masks({q, k, v}, layer), attributes_of(layer, queries[3]))[0];
+  Attributes attributes = attributes_of(layer, queries[3]);
+  std::vector<Value> operands = with_masks({q, k, v}, layer);
+  drop_weights(layer, attributes, operands);
+  const Value mixed = graph().emit_all("attention", operands, attributes)[0];
   return reshape(mixed, {queries[0], queries[1], queries[2] * queries[3]});
 }
 
@@ -103,17 +116,33 @@ Value Layers::attention_qkv(Value qkv, const AttentionLayer& layer) {
   Attributes attributes = attributes_of(layer, head_dim);
   attributes.set("heads", layer.heads);
   attributes.set("kv_heads", layer.kv_heads);
-  return graph().emit_all("attention_qkv", with_masks({qkv}, layer), attributes)[0];
+  std::vector<Value> operands = with_masks({qkv}, layer);
+  drop_weights(layer, attributes, operands);
+  return graph().emit_all("attention_qkv", operands, attributes)[0];
+}
+
+void Layers::drop_weights(const AttentionLayer& layer, Attributes& attributes, std::vector<Value>& operands) {
+  if (layer.dropout == 0) return;
+  attributes.set("dropout", layer.dropout);
+  attributes.set("key", next_key_++);
+  operands.push_back(rng());
 }
 
 void Layers::use_dropout(double probability) {
   dropout_ = probability;
-  if (probability > 0) rng_ = input("rng", {DType::kI64, {2}});
+  if (probability > 0) rng();
 }
 
-Value Layers::dropout(Value x) {
-  if (dropout_ == 0) return x;
-  return op("dropout", {x, rng_}, {{"p", dropout_}, {"key", next_key_++}});
+Value Layers::rng() {
+  if (!rng_.valid()) rng_ = input("rng", {DType::kI64, {2}});
+  return rng_;
+}
+
+Value Layers::dropout(Value x) { return dropout(x, dropout_); }
+
+Value Layers::dropout(Value x, double probability) {
+  if (probability == 0) return x;
+  return op("dropout", {x, rng()}, {{"p", probability}, {"key", next_key_++}});
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 // The order in which a family calls these is the order of its ops and parameters, and with it part of its
 // bits: a layer emits its own nodes in one fixed order and nothing else.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "model/model_builder.h"
@@ -17,6 +18,10 @@ struct AttentionLayer {
   bool causal = false;
   Value keys_visible = {};  // u8[B,S]: 0 where a key is padding
   Value documents = {};     // i32[B,T]: a query sees keys of its own document only
+  int64_t window = 0;       // a query sees so many keys up to its own; 0: all of them
+  double scale = 0;         // of the scores; 0: 1 / sqrt(D)
+  double cap = 0;           // scores are bent below it: cap tanh(score / cap); 0: not
+  double dropout = 0;       // of the weights, after softmax
 };
 
 class Layers : public ModelBuilder {
@@ -40,6 +45,13 @@ class Layers : public ModelBuilder {
   // Rows of a table that begins normal.
   Value embedding(const std::string& name, Value ids, int64_t rows, int64_t dim, double deviation);
   Value embedding(Value table, Value ids) { return op("embedding", {table, ids}); }
+  // One row stands for padding: it begins at 0 and has no gradient from here. No value of `padding`: none
+  // does.
+  struct Table {
+    Value table, rows;
+  };
+  Table padded_embedding(const std::string& name, Value ids, int64_t rows, int64_t dim, double deviation,
+                         std::optional<int64_t> padding);
 
   // x: [B,T,H D] as [B,T,H,D].
   Value split_heads(Value x, int64_t heads);
@@ -53,10 +65,14 @@ class Layers : public ModelBuilder {
   // Turns dropout on for this model, which then takes an input rng i64[2]; every call draws on its own.
   void use_dropout(double probability);
   Value dropout(Value x);
+  // The same with a probability of its own; 0 draws nothing, and needs no rng.
+  Value dropout(Value x, double probability);
 
  private:
+  Value rng();
+  void drop_weights(const AttentionLayer& layer, Attributes& attributes, std::vector<Value>& operands);
   double dropout_ = 0;
-  Value rng_;
+  Value rng_;  // made where it is first needed
   int64_t next_key_ = 0;
 };
 

@@ -38,6 +38,9 @@ void init_param(const ParamInit& init, uint64_t seed, int64_t first, std::span<f
       random.fill_uniform(values, static_cast<float>(init.a), static_cast<float>(init.b), begin);
       break;
   }
+  const int64_t last = first + static_cast<int64_t>(values.size());
+  for (int64_t i = std::max(first, init.zeros_begin); i < std::min(last, init.zeros_end); ++i)
+    values[static_cast<size_t>(i - first)] = 0;
 }
 
 }  // namespace lockstep

@@ -23,6 +23,11 @@ Value ModelBuilder::ones(const std::string& name, const Shape& shape) {
   return param_with(name, shape, {"", ParamInit::Kind::kConstant, 1.0, 0.0, false});
 }
 
+void ModelBuilder::begin_at_zero(int64_t begin, int64_t end) {
+  model_.params.back().zeros_begin = begin;
+  model_.params.back().zeros_end = end;
+}
+
 Value ModelBuilder::indices(const std::string& name, const Shape& shape, int64_t bound) {
   model_.integer_inputs.emplace_back(name, bound);
   return input(name, {DType::kI32, shape});

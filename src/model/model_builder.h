@@ -28,6 +28,8 @@ class ModelBuilder : public Builder {
   Value uniform(const std::string& name, const Shape& shape, double bound, bool decay = true);
   Value zeros(const std::string& name, const Shape& shape);
   Value ones(const std::string& name, const Shape& shape);
+  // Elements of the parameter made last begin at 0 instead.
+  void begin_at_zero(int64_t begin, int64_t end);
   // An i32 input whose values are drawn from [0, bound).
   Value indices(const std::string& name, const Shape& shape, int64_t bound);
 

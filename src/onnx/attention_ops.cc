@@ -66,6 +66,11 @@ void lower_attention(OnnxLowering& onnx, const Node& node) {
   const std::string values = repeated(onnx, node, heads(2, {0, 2, 1, 3}), rule, {rule.keys, rule.head_dim});
   std::string scores = onnx.node("MatMul", {queries, keys});
   scores = onnx.node("Mul", {scores, onnx.scalar(rule.scale, OnnxType::kFloat)});
+  if (rule.cap > 0) {
+    const std::string bent =
+        onnx.node("Tanh", {onnx.node("Div", {scores, onnx.scalar(rule.cap, OnnxType::kFloat)})});
+    scores = onnx.node("Mul", {bent, onnx.scalar(rule.cap, OnnxType::kFloat)});
+  }
   const std::string seen = seen_pairs(onnx, node, rule);
   if (!seen.empty()) scores = onnx.node("Where", {seen, scores, onnx.scalar(kUnseen, OnnxType::kFloat)});
   std::string weights = onnx.node("Softmax", {scores}, {{"axis", int64_t{-1}}});
@@ -75,7 +80,8 @@ void lower_attention(OnnxLowering& onnx, const Node& node) {
 }
 
 bool gives_no_logsumexp(const Graph& graph, const Node& node) {
-  return graph.type(node.inputs[0]).dtype == DType::kF32 && only_first_is_read(graph, node);
+  return graph.type(node.inputs[0]).dtype == DType::kF32 && only_first_is_read(graph, node) &&
+         node.attributes.number("dropout") == 0;
 }
 
 // Cosines and sines of all angles, f32 [positions, 1, pairs] each.
@@ -86,8 +92,9 @@ struct Turns {
 Turns turns_of(OnnxLowering& onnx, const Attributes& attributes, int64_t positions, int64_t pairs) {
   const std::vector<float> frequencies = rope_frequencies(attributes, pairs);
   std::string cosines, sines;
-  const auto append = [](std::string& bytes, double value) {
-    const auto rounded = static_cast<float>(value);
+  const auto factor = static_cast<float>(attributes.number("factor"));
+  const auto append = [&](std::string& bytes, double value) {
+    const float rounded = static_cast<float>(value) * factor;
     bytes.append(reinterpret_cast<const char*>(&rounded), sizeof rounded);
   };
   for (int64_t position = 0; position < positions; ++position)

@@ -1,16 +1,19 @@
-// attention(q, k, v[, keys_visible][, documents]) {causal, window, scale, mask} -> out, logsumexp.
+// attention(q, k, v[, keys_visible][, documents][, rng]) {causal, window, scale, mask, cap, dropout, key} ->
+// out, logsumexp.
 //
 // q is [B,T,H,D], k and v [B,S,Hkv,D]; out is like q: for each head softmax(scale * q·k) v over the keys that
-// the query sees (ops/attention_rule.h says which). logsumexp f32 [B,H,T] is the logarithm of the softmax's
-// denominator, which the gradient needs in place of the weights. A query that sees no key gives 0 and -inf.
+// the query sees (ops/attention_rule.h says which, and what cap and dropout do). logsumexp f32 [B,H,T] is the
+// logarithm of the softmax's denominator, which the gradient needs in place of the weights. A query that sees
+// no key gives 0 and -inf.
 //
-// attention_grad(dout, q, k, v, out, logsumexp[, keys_visible][, documents]) -> dq, dk, dv.
+// attention_grad(dout, q, k, v, out, logsumexp[, keys_visible][, documents][, rng]) -> dq, dk, dv.
 #include <cmath>
 #include <limits>
 
 #include "base/error.h"
 #include "ops/attention_rule.h"
 #include "ops/builder.h"
+#include "ops/dropout_stream.h"
 
 namespace lockstep {
 namespace {
@@ -77,6 +80,19 @@ struct Pairs {
     const RefTensor& documents = c.in(rule.documents);
     return documents[b * rule.keys + i] == documents[b * rule.keys + j];
   }
+  double score(const RefTensor& q, int64_t row, const RefTensor& k, int64_t key) const {
+    const double plain = rule.scale * dot(q, row, k, key);
+    return rule.cap > 0 ? rule.cap * std::tanh(plain / rule.cap) : plain;
+  }
+  // What dropout multiplies a weight by.
+  double kept(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    if (rule.rng < 0) return 1;
+    const RefTensor& rng = c.in(rule.rng);
+    const Philox random(static_cast<uint64_t>(static_cast<int64_t>(rng[0])),
+                        dropout_stream(rule.key, static_cast<int64_t>(rng[1])));
+    const int64_t index = ((b * rule.heads + h) * rule.queries + i) * rule.keys + j;
+    return random.bernoulli(static_cast<uint64_t>(index), rule.dropout) ? 0.0 : dropout_scale(rule.dropout);
+  }
   double dot(const RefTensor& a, int64_t a_row, const RefTensor& b, int64_t b_row) const {
     double sum = 0;
     for (int64_t d = 0; d < rule.head_dim; ++d) sum += a[a_row + d] * b[b_row + d];
@@ -103,7 +119,7 @@ void reference(const ReferenceContext& c) {
     double largest = none;
     for (int64_t j = 0; j < rule.keys; ++j) {
       if (!pairs.seen(b, i, j)) continue;
-      const double score = rule.scale * pairs.dot(q, row, k, pairs.key_row(b, j, h));
+      const double score = pairs.score(q, row, k, pairs.key_row(b, j, h));
       scores[static_cast<size_t>(j)] = score;
       largest = std::max(largest, score);
     }
@@ -114,14 +130,15 @@ void reference(const ReferenceContext& c) {
     for (const double score : scores) sum += std::exp(score - largest);
     logsumexp = largest + std::log(sum);
     for (int64_t j = 0; j < rule.keys; ++j) {
-      const double weight = std::exp(scores[static_cast<size_t>(j)] - logsumexp);
+      const double weight = std::exp(scores[static_cast<size_t>(j)] - logsumexp) * pairs.kept(b, h, i, j);
       for (int64_t d = 0; d < rule.head_dim; ++d) c.out(0)[row + d] += weight * v[pairs.key_row(b, j, h) + d];
     }
   });
 }
 
-// With P the weights and delta = dout·out: dv = P dout, dS = P (dout·v - delta), dq = scale dS k, dk = scale
-// dS q.
+// With P the weights, M what dropout multiplies them by, and delta = dout·out: dv = M P dout, dS = P (M
+// dout·v
+// - delta), times the slope of the cap; dq = scale dS k, dk = scale dS q.
 void reference_grad(const ReferenceContext& c) {
   const RefTensor& dout = c.in(0);
   const RefTensor& q = c.in(1);
@@ -136,12 +153,15 @@ void reference_grad(const ReferenceContext& c) {
     for (int64_t j = 0; j < rule.keys; ++j) {
       if (!pairs.seen(b, i, j)) continue;
       const int64_t key = pairs.key_row(b, j, h);
-      const double weight = std::exp(rule.scale * pairs.dot(q, row, k, key) - logsumexp);
-      const double dscore = rule.scale * weight * (pairs.dot(dout, row, v, key) - delta);
+      const double score = pairs.score(q, row, k, key);
+      const double weight = std::exp(score - logsumexp);
+      const double kept = pairs.kept(b, h, i, j);
+      const double slope = rule.cap > 0 ? 1 - (score / rule.cap) * (score / rule.cap) : 1;
+      const double dscore = rule.scale * slope * weight * (kept * pairs.dot(dout, row, v, key) - delta);
       for (int64_t d = 0; d < rule.head_dim; ++d) {
         c.out(0)[row + d] += dscore * k[key + d];
         c.out(1)[key + d] += dscore * q[row + d];
-        c.out(2)[key + d] += weight * dout[row + d];
+        c.out(2)[key + d] += kept * weight * dout[row + d];
       }
     }
   });
@@ -174,9 +194,12 @@ class Scores {
       const Value keys = b.indicator("ne", visible, b.constant(0, {DType::kF32, {}}));
       seen_ = b.mul(seen_, b.reshape(keys, {rule.batch, 1, 1, rule.keys}));
     }
-    if (rule.documents >= 0)
-      seen_ = b.mul(seen_, b.indicator("eq", b.reshape(masks[next], {rule.batch, 1, rule.queries, 1}),
-                                       b.reshape(masks[next], {rule.batch, 1, 1, rule.keys})));
+    if (rule.documents >= 0) {
+      const Value documents = masks[next++];
+      seen_ = b.mul(seen_, b.indicator("eq", b.reshape(documents, {rule.batch, 1, rule.queries, 1}),
+                                       b.reshape(documents, {rule.batch, 1, 1, rule.keys})));
+    }
+    if (rule.rng >= 0) rng_ = masks[next];
   }
 
   // [B,T,H,D] as f32 [B,H,T,D]; of keys, each head as often as there are queries of its group.
@@ -195,17 +218,31 @@ class Scores {
     return from_queries(b_.sum(b_.reshape(x, grouped), {2}), dtype);
   }
 
-  // scale q·k of all pairs [B,H,T,S].
-  Value scores(Value q, Value k) const {
+  // scale q·k of all pairs [B,H,T,S], below the cap.
+  Value bent(Value q, Value k) const {
     const Value all = b_.scale(b_.matmul(q, k, false, true), rule_.scale);
+    return rule_.cap > 0 ? b_.scale(b_.tanh(b_.scale(all, 1 / rule_.cap)), rule_.cap) : all;
+  }
+  Value masked(Value all) const {
     return b_.add(b_.mul(all, seen_), b_.scale(b_.shift(seen_, -1.0), -kUnseen));
   }
+  // Times the slope of the cap, at scores that are bent already.
+  Value through_cap(Value gradients, Value bent) const {
+    if (rule_.cap == 0) return gradients;
+    const Value tangent = b_.scale(bent, 1 / rule_.cap);
+    return b_.mul(gradients, b_.shift(b_.neg(b_.mul(tangent, tangent)), 1));
+  }
   Value seen(Value weights) const { return b_.mul(weights, seen_); }
+  Value dropped(Value weights) const {
+    if (rule_.rng < 0) return weights;
+    return b_.op("dropout", {weights, rng_}, {{"p", rule_.dropout}, {"key", rule_.key}});
+  }
 
  private:
   Builder& b_;
   AttentionRule rule_;
   Value seen_;
+  Value rng_;
 };
 
 std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
@@ -213,12 +250,12 @@ std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Val
   const AttentionRule rule =
       attention_rule(b.shape(inputs[0]), b.shape(inputs[1]), node.attributes, kForwardMasks);
   const Scores all(b, rule, inputs.subspan(kForwardMasks));
-  const Value scores = all.scores(all.queries(inputs[0]), all.keys(inputs[1]));
+  const Value scores = all.masked(all.bent(all.queries(inputs[0]), all.keys(inputs[1])));
   const Value highest = b.max(scores, {3}, true);
   const Value powers = all.seen(b.exp(b.sub(scores, highest)));
   const Value total = b.sum(powers, {3}, true);
   const Value nobody = b.indicator("eq", total, b.constant(0, {DType::kF32, {}}));
-  const Value weights = b.div(powers, b.add(total, nobody));
+  const Value weights = all.dropped(b.div(powers, b.add(total, nobody)));
   const Value out = b.matmul(weights, all.keys(inputs[2]));
   const Value logsumexp = b.add(highest, b.log(total));
   return {all.from_queries(out, b.type(inputs[0]).dtype),
@@ -234,12 +271,14 @@ std::vector<Value> decompose_grad(Graph& graph, const Node& node, std::span<cons
   const Value delta = b.sum(b.mul(dout, all.queries(inputs[4])), {3}, true);
   const Value logsumexp = b.reshape(inputs[5], {rule.batch, rule.heads, rule.queries, 1});
   const Value finite = b.op("maximum", {logsumexp, b.constant_like(kUnseen, logsumexp)});
-  const Value weights = all.seen(b.exp(b.sub(all.scores(q, k), finite)));
-  const Value dweights = b.matmul(dout, all.keys(inputs[3]), false, true);
-  const Value dscores = b.scale(b.mul(weights, b.sub(dweights, delta)), rule.scale);
+  const Value scores = all.bent(q, k);
+  const Value weights = all.seen(b.exp(b.sub(all.masked(scores), finite)));
+  const Value dweights = all.dropped(b.matmul(dout, all.keys(inputs[3]), false, true));
+  const Value dbent = b.scale(b.mul(weights, b.sub(dweights, delta)), rule.scale);
+  const Value dscores = all.through_cap(dbent, scores);
   const DType dtype = b.type(inputs[1]).dtype;
   return {all.from_queries(b.matmul(dscores, k), dtype), all.from_keys(b.matmul(dscores, q, true), dtype),
-          all.from_keys(b.matmul(weights, dout, true), dtype)};
+          all.from_keys(b.matmul(all.dropped(weights), dout, true), dtype)};
 }
 
 // By sequences, or by heads with their key heads. One key head for all may instead be copied to everybody;
@@ -251,6 +290,8 @@ struct Splits {
 std::vector<Splits> splits(const AttentionRule& rule) {
   const Placement r = Placement::replicate();
   const auto s = [](int axis) { return Placement::split(axis); };
+  // A pair's draw belongs to its index among all pairs, which a part does not know.
+  if (rule.dropout > 0) return {{r, r, r, r, r}};
   std::vector<Splits> result{{r, r, r, r, r}, {s(0), s(0), s(0), s(0), s(0)}, {s(2), s(2), s(1), r, s(2)}};
   if (rule.kv_heads == 1) result.push_back({s(2), r, s(1), r, Placement::partial()});
   return result;
@@ -283,7 +324,7 @@ OpDef attention_op() {
   OpDef def{.name = "attention", .summary = "softmax(scale * q·k) v per head, with masks"};
   def.attributes = attention_attributes();
   def.min_inputs = kForwardMasks;
-  def.max_inputs = kForwardMasks + 2;
+  def.max_inputs = kForwardMasks + 3;
   def.infer = infer;
   def.gradient = gradient;
   def.reference = reference;
@@ -300,7 +341,7 @@ OpDef attention_grad_op() {
   OpDef def{.name = "attention_grad", .summary = "gradients of attention for q, k and v"};
   def.attributes = attention_attributes();
   def.min_inputs = kGradMasks;
-  def.max_inputs = kGradMasks + 2;
+  def.max_inputs = kGradMasks + 3;
   def.infer = infer_grad;
   def.reference = reference_grad;
   def.decompose = decompose_grad;

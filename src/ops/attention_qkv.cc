@@ -1,11 +1,11 @@
-// attention_qkv(qkv[, keys_visible][, documents]) {heads, kv_heads, causal, window, scale, mask} -> out,
-// logsumexp.
+// attention_qkv(qkv[, keys_visible][, documents][, rng]) {heads, kv_heads, causal, window, scale, mask, cap,
+// dropout, key} -> out, logsumexp.
 //
 // Attention over the packed result of one projection: each row of qkv [B, T, (H + 2 Hkv) D] holds the query
 // heads, then the key heads, then the value heads. out is [B, T, H D], ready for the projection after it. The
 // same numbers as slicing, reshaping and calling attention, without the copies.
 //
-// attention_qkv_grad(dout, qkv, out, logsumexp[, keys_visible][, documents]) -> dqkv.
+// attention_qkv_grad(dout, qkv, out, logsumexp[, keys_visible][, documents][, rng]) -> dqkv.
 #include "base/error.h"
 #include "ops/attention_rule.h"
 #include "ops/builder.h"
@@ -110,9 +110,11 @@ std::vector<Value> decompose_grad(Graph& graph, const Node& node, std::span<cons
 // By sequences only: a slice of the packed axis does not hold whole heads of q, k and v alike.
 std::vector<ShardingSignature> sharding(const Graph&, const Node& node) {
   std::vector<ShardingSignature> result;
-  for (const Placement placement : {Placement::replicate(), Placement::split(0)})
+  for (const Placement placement : {Placement::replicate(), Placement::split(0)}) {
+    if (node.attributes.number("dropout") > 0 && placement != Placement::replicate()) continue;
     result.push_back({std::vector<Placement>(node.inputs.size(), placement),
                       std::vector<Placement>(node.outputs.size(), placement)});
+  }
   return result;
 }
 
@@ -122,7 +124,7 @@ OpDef attention_qkv_op() {
   OpDef def{.name = "attention_qkv", .summary = "attention over a packed qkv, without copies"};
   def.attributes = attributes();
   def.min_inputs = kForwardMasks;
-  def.max_inputs = kForwardMasks + 2;
+  def.max_inputs = kForwardMasks + 3;
   def.infer = infer;
   def.gradient = gradient;
   def.decompose = decompose;
@@ -139,7 +141,7 @@ OpDef attention_qkv_grad_op() {
   OpDef def{.name = "attention_qkv_grad", .summary = "gradient of attention_qkv, packed alike"};
   def.attributes = attributes();
   def.min_inputs = kGradMasks;
-  def.max_inputs = kGradMasks + 2;
+  def.max_inputs = kGradMasks + 3;
   def.infer = infer_grad;
   def.decompose = decompose_grad;
   def.sharding = sharding;

@@ -14,7 +14,11 @@ void read_attributes(const Attributes& attributes, int first_mask, AttentionRule
   const std::string& mask = attributes.text("mask");
   int next = first_mask;
   if (mask.starts_with("keys")) rule.keys_visible = next++;
-  if (mask.ends_with("documents")) rule.documents = next;
+  if (mask.ends_with("documents")) rule.documents = next++;
+  rule.cap = attributes.number("cap");
+  rule.dropout = attributes.number("dropout");
+  rule.key = attributes.integer("key");
+  if (rule.dropout > 0) rule.rng = next;
 }
 
 }  // namespace
@@ -34,7 +38,10 @@ std::vector<AttributeDef> attention_attributes() {
   return {{"causal", false, "a query sees no key after its own position"},
           {"window", int64_t{0}, "a query sees this many keys up to its own position; 0 means all"},
           {"scale", 0.0, "factor of the scores; 0 means 1 / sqrt(D)"},
-          {"mask", std::string("none"), "operands that mask: none, keys, documents or keys+documents"}};
+          {"mask", std::string("none"), "operands that mask: none, keys, documents or keys+documents"},
+          {"cap", 0.0, "scores are bent below this by a tangent; 0 means not"},
+          {"dropout", 0.0, "probability that a weight is dropped; above 0, rng i64[2] is the last operand"},
+          {"key", int64_t{0}, "tells this dropout's draws from those of others"}};
 }
 
 AttentionRule attention_rule(const Shape& q, const Shape& k, const Attributes& attributes, int first_mask) {
@@ -98,10 +105,16 @@ void check_masks(const InferContext& c, const AttentionRule& rule, int first_mas
     c.fail("mask is \"{}\"; write none, keys, documents or keys+documents", mask);
   if (rule.window < 0)
     c.fail("window is {}; write 0 for none, or the number of keys a query sees", rule.window);
-  const int wanted = first_mask + (rule.keys_visible >= 0 ? 1 : 0) + (rule.documents >= 0 ? 1 : 0);
+  if (!(rule.cap >= 0)) c.fail("cap is {}; write 0 for none, or what scores stay below", rule.cap);
+  if (!(rule.dropout >= 0 && rule.dropout < 1))
+    c.fail("dropout is {}; it must be at least 0 and below 1", rule.dropout);
+  const int wanted =
+      first_mask + (rule.keys_visible >= 0 ? 1 : 0) + (rule.documents >= 0 ? 1 : 0) + (rule.rng >= 0 ? 1 : 0);
   if (c.count() != wanted)
-    c.fail("mask is \"{}\", so {} operands are expected, {} are given; set mask to what is passed", mask,
-           wanted, c.count());
+    c.fail("mask is \"{}\"{}, so {} operands are expected, {} are given; set mask to what is passed", mask,
+           rule.rng >= 0 ? " and there is dropout" : "", wanted, c.count());
+  if (rule.rng >= 0 && c.type(rule.rng) != Type{DType::kI64, {2}})
+    c.fail("rng (operand {}) must be i64[2]: seed and position", rule.rng);
   if (rule.keys_visible >= 0) {
     const Type& type = c.type(rule.keys_visible);
     const bool bytes = type.dtype == DType::kU8 || type.dtype == DType::kBool;

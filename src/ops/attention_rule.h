@@ -4,6 +4,10 @@
 // Query i stands at position p = i + S - T. Causal: it sees keys j <= p. A window w > 0: it sees p - w < j <=
 // p, whether or not causal is set. Operands named by `mask` come last: keys_visible u8|bool [B,S] (a key with
 // 0 is seen by nobody), then documents i32 [B,T] (needs T = S; a query sees keys of its own document only).
+//
+// A cap c > 0 bends every score x to c tanh(x / c) before anything is hidden. With dropout > 0 the operand
+// rng i64[2] comes after the masks: each weight becomes 0 with that probability or is divided by one minus
+// it, drawn as the dropout op draws for a tensor [B,H,T,S] with the same key.
 #pragma once
 #include "graph/op_def.h"
 
@@ -19,9 +23,13 @@ struct AttentionRule {
   bool causal = false;
   int64_t window = 0;
   double scale = 0;
+  double cap = 0;
+  double dropout = 0;
+  int64_t key = 0;
   // Operands of the node, -1 where absent.
   int keys_visible = -1;
   int documents = -1;
+  int rng = -1;
 
   // As far as causality and the window go.
   bool sees(int64_t query, int64_t key) const {

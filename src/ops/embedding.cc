@@ -1,5 +1,5 @@
-// embedding(table, ids): rows of table [V,C] by ids [...], giving [..., C]. An id outside [0, V) is an error
-// at run time that names its place.
+// embedding(table, ids) {padding}: rows of table [V,C] by ids [...], giving [..., C]. An id outside [0, V) is
+// an error at run time that names its place. The row of the id `padding` has no gradient from here.
 //
 // embedding_grad(dy, ids[, into]) {rows}: the table's gradient [rows, C]: each row is the sum of its
 // positions' dy in index order, zero where no id points; with `into` that sum is added to it, in place, and
@@ -13,6 +13,8 @@ namespace {
 std::vector<Type> infer(const InferContext& c) {
   if (c.shape(0).rank() != 2) c.fail("the table must be [V,C], it has {} axes", c.shape(0).rank());
   require_ids(c, 1, c.shape(0)[0]);
+  if (const int64_t padding = c.attributes().integer("padding"); padding < -1 || padding >= c.shape(0)[0])
+    c.fail("padding is {}; write -1 for none, or an id of the {} rows", padding, c.shape(0)[0]);
   const Shape& ids = c.shape(1);
   if (ids.rank() == Shape::kMaxRank) c.fail("ids have too many axes for one more");
   std::vector<int64_t> extents(ids.begin(), ids.end());
@@ -21,7 +23,17 @@ std::vector<Type> infer(const InferContext& c) {
 }
 
 std::vector<Value> gradient(GradientContext& c) {
-  return {c.graph.emit("embedding_grad", {c.grad(), c.in(1)}, {{"rows", c.type(c.in(0)).shape[0]}}), Value{}};
+  Value dy = c.grad();
+  if (const int64_t padding = c.attributes().integer("padding"); padding >= 0) {
+    Builder b(c.graph);
+    const Shape ids = b.shape(c.in(1));
+    const Value none = b.constant(static_cast<double>(padding), {b.type(c.in(1)).dtype, {}});
+    std::vector<int64_t> extents(ids.begin(), ids.end());
+    extents.push_back(1);
+    const Value counts = b.reshape(b.indicator("ne", c.in(1), none), Shape(extents));
+    dy = b.mul(dy, b.cast(counts, b.type(dy).dtype));
+  }
+  return {c.graph.emit("embedding_grad", {dy, c.in(1)}, {{"rows", c.type(c.in(0)).shape[0]}}), Value{}};
 }
 
 void reference(const ReferenceContext& c) {
@@ -95,6 +107,7 @@ std::vector<ShardingSignature> sharding_grad(const Graph& graph, const Node& nod
 
 OpDef embedding_op() {
   OpDef def{.name = "embedding", .summary = "rows of a table by id"};
+  def.attributes = {{"padding", int64_t{-1}, "an id whose row has no gradient; -1 means none"}};
   def.min_inputs = def.max_inputs = 2;
   def.traits = {.recompute_cheap = true};
   def.infer = infer;

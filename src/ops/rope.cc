@@ -1,11 +1,12 @@
-// rope(x[, positions]) {base, frequencies, rotary_dim, interleaved, heads, max_position, inverse}: rotary
-// positions.
+// rope(x[, positions]) {base, frequencies, factor, rotary_dim, interleaved, heads, max_position, inverse}:
+// rotary positions.
 //
 // x is [B,T,H,D]. Pair i of the first rotary_dim elements of a head is turned by the angle position *
 // frequency[i], the product rounded to f32; the other elements pass through. A pair is elements i and i +
 // rotary_dim/2, or 2i and 2i+1 when interleaved. positions is i32 [B,T]; without it token t stands at
 // position t. With `heads` only the first so many heads turn: a packed qkv viewed as [B, T, H + 2 Hkv, D]
-// turns its H + Hkv query and key heads in place. The gradient is the rotation by the opposite angle.
+// turns its H + Hkv query and key heads in place. Cosines and sines are rounded to f32 and multiplied by
+// `factor` (scaled rope). The gradient is the rotation by the opposite angle, times the same factor.
 #include <cmath>
 
 #include "base/error.h"
@@ -29,6 +30,8 @@ std::vector<Type> infer(const InferContext& c) {
     c.fail("rotary_dim is {}; it must be even, at least 2 and at most the head's width {}", rotary, x[3]);
   if (!(c.attributes().number("base") >= 1))
     c.fail("base is {}; it must be at least 1", c.attributes().number("base"));
+  if (!(c.attributes().number("factor") > 0))
+    c.fail("factor is {}; it must be above 0", c.attributes().number("factor"));
   const size_t frequencies = c.attributes().numbers("frequencies").size();
   if (frequencies != 0 && static_cast<int64_t>(frequencies) != rotary / 2)
     c.fail("{} frequencies are given for {} pairs; give one per pair or none", frequencies, rotary / 2);
@@ -61,6 +64,7 @@ void reference(const ReferenceContext& c) {
   const int64_t pairs = rotary / 2;
   const std::vector<float> frequencies = rope_frequencies(c.attributes, pairs);
   const bool interleaved = c.attributes.flag("interleaved");
+  const double factor = c.attributes.number("factor");
   const int64_t limit =
       c.attributes.integer("max_position") == 0 ? shape[1] : c.attributes.integer("max_position");
   const int64_t heads = c.attributes.integer("heads") == 0 ? shape[2] : c.attributes.integer("heads");
@@ -75,8 +79,9 @@ void reference(const ReferenceContext& c) {
         const int64_t first = row + (interleaved ? 2 * i : i);
         const int64_t second = row + (interleaved ? 2 * i + 1 : i + pairs);
         const float angle = static_cast<float>(position) * frequencies[static_cast<size_t>(i)];
-        const double cosine = std::cos(static_cast<double>(angle));
-        const double sine = (c.attributes.flag("inverse") ? -1 : 1) * std::sin(static_cast<double>(angle));
+        const double cosine = factor * std::cos(static_cast<double>(angle));
+        const double sine =
+            factor * (c.attributes.flag("inverse") ? -1 : 1) * std::sin(static_cast<double>(angle));
         c.out()[first] = c.in(0)[first] * cosine - c.in(0)[second] * sine;
         c.out()[second] = c.in(0)[second] * cosine + c.in(0)[first] * sine;
       }
@@ -104,6 +109,7 @@ OpDef rope_op() {
   def.attributes = {
       {"base", 10000.0, "frequency i is base^(-2i / rotary_dim)"},
       {"frequencies", std::vector<double>{}, "one per pair, in place of those of base (scaled rope)"},
+      {"factor", 1.0, "of the cosines and sines (scaled rope)"},
       {"rotary_dim", int64_t{0}, "leading elements of a head that turn; 0 means all"},
       {"interleaved", false, "pairs are neighbours instead of halves"},
       {"heads", int64_t{0}, "leading heads that turn; 0 means all"},

@@ -22,12 +22,18 @@ double root(double x, int64_t n) {
 
 }  // namespace
 
-std::vector<float> rope_frequencies(double base, int64_t pairs) {
+std::vector<float> rope_wavelengths(double base, int64_t pairs) {
   std::vector<float> result;
   const double ratio = root(base, pairs);
+  for (int64_t i = 0; i < pairs; ++i) result.push_back(static_cast<float>(power(ratio, i)));
+  return result;
+}
+
+std::vector<float> rope_frequencies(double base, int64_t pairs) {
   // Rounded before and after the division, as in the implementations that published checkpoints were trained
   // with.
-  for (int64_t i = 0; i < pairs; ++i) result.push_back(1.0f / static_cast<float>(power(ratio, i)));
+  std::vector<float> result = rope_wavelengths(base, pairs);
+  for (float& x : result) x = 1.0f / x;
   return result;
 }
 

@@ -17,7 +17,9 @@ struct RopeTables {
   std::vector<float> sin;
 };
 
+// Cosines and sines are rounded, then multiplied by the factor.
 std::shared_ptr<const RopeTables> rope_tables(const CpuContext& context,
-                                              const std::vector<float>& frequencies, int64_t positions);
+                                              const std::vector<float>& frequencies, float factor,
+                                              int64_t positions);
 
 }  // namespace lockstep::cpu

@@ -5,6 +5,7 @@
 #include "backend/cpu/float_staging.h"
 #include "backend/cpu/simd/simd.h"
 #include "ops/attention_rule.h"
+#include "ops/dropout_stream.h"
 
 namespace lockstep::cpu {
 namespace {
@@ -36,8 +37,12 @@ Parts packed_parts(const AttentionRule& r, int tensor) {
 }
 
 AttentionShape shape_of(const AttentionRule& r) {
-  return {r.batch,  r.queries, r.keys, r.heads, r.kv_heads, r.head_dim, static_cast<float>(r.scale),
-          r.causal, r.window};
+  AttentionShape shape{
+      r.batch,  r.queries, r.keys, r.heads, r.kv_heads, r.head_dim, static_cast<float>(r.scale),
+      r.causal, r.window};
+  shape.cap = static_cast<float>(r.cap);
+  shape.drops = r.dropout > 0;
+  return shape;
 }
 
 // Operands or results by index, as f32; null where they are integers.
@@ -89,6 +94,11 @@ class AttentionBase : public Kernel {
       shape.key_visible = static_cast<const uint8_t*>(args.inputs[static_cast<size_t>(rule_.keys_visible)]);
     if (rule_.documents >= 0)
       shape.documents = static_cast<const int32_t*>(args.inputs[static_cast<size_t>(rule_.documents)]);
+    if (rule_.rng >= 0) {
+      const auto* rng = static_cast<const int64_t*>(args.inputs[static_cast<size_t>(rule_.rng)]);
+      shape.dropout = {static_cast<uint64_t>(rng[0]), dropout_stream(rule_.key, rng[1]), 0,
+                       Philox::bernoulli_threshold(rule_.dropout), dropout_scale(rule_.dropout)};
+    }
     return shape;
   }
   template <typename Args>

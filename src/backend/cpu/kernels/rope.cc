@@ -29,7 +29,8 @@ class Rope : public Kernel {
     rotation_.x_strides =
         rotation_.y_strides = {shape_[2] * shape_[3], shape_[3], shape_[1] * shape_[2] * shape_[3]};
     positions_ = or_else("max_position", shape_[1]);
-    tables_ = rope_tables(context, rope_frequencies(node.attributes, rotation_.rotary_dim / 2), positions_);
+    tables_ = rope_tables(context, rope_frequencies(node.attributes, rotation_.rotary_dim / 2),
+                          static_cast<float>(node.attributes.number("factor")), positions_);
     rotation_.cos = tables_->cos.data();
     rotation_.sin = tables_->sin.data();
     if (node.inputs.size() == 2) positions_name_ = graph.name(node.inputs[1]);

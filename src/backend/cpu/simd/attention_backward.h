@@ -3,17 +3,20 @@
 //
 // With P the weights and delta = sum over D of dout * out, per query:
 //   dV = P^T dout;  dS = P * (dout V^T - delta);  dQ = scale * dS K;  dK = scale * dS^T Q.
+// With dropout, M its factors: dV = (M P)^T dout, dS = P * (M dout V^T - delta). A cap multiplies dS by the
+// slope of its tangent.
 // One unit owns dk and dv of its key head and dq of the query heads that share it, so that nothing is added
 // by two threads: query heads in order, then query blocks, then key blocks.
 #pragma once
 #include "backend/cpu/simd/attention_pack.h"
+#include "backend/cpu/simd/attention_scores.h"
 #include "backend/cpu/simd/attention_tiles.h"
 #include "backend/cpu/simd/exp_fast.h"
 
 namespace lockstep::cpu::LOCKSTEP_ISA {
 
 struct BackwardScratch {
-  float* queries_transposed;  // [D][kBlock], times scale * log2(e)
+  float* queries_transposed;  // [D][kBlock], times query_scale
   float* dout_transposed;     // [D][kBlock]
   float* queries;             // [kBlock][padded D], times scale
   float* dout;                // [kBlock][padded D]
@@ -24,10 +27,14 @@ struct BackwardScratch {
   float* logsumexp;           // [kBlock], base 2
   float* delta;               // [kBlock]
   float* ones;                // [kBlock]
+  float* keep;                // [kBlock keys][kBlock queries], with dropout
+  float* drawn;               // [kBlock][kBlock], with dropout
 };
 
-inline size_t backward_floats(int64_t dim) {
-  return static_cast<size_t>(2 * kBlock * dim + 4 * kBlock * padded(dim) + 2 * kBlock * kBlock + 3 * kBlock);
+inline size_t backward_floats(const AttentionShape& shape) {
+  const int64_t dim = shape.head_dim, squares = shape.drops ? 4 : 2;
+  return static_cast<size_t>(2 * kBlock * dim + 4 * kBlock * padded(dim) + squares * kBlock * kBlock +
+                             3 * kBlock);
 }
 
 inline BackwardScratch backward_scratch(float* p, int64_t dim) {
@@ -44,21 +51,48 @@ inline BackwardScratch backward_scratch(float* p, int64_t dim) {
   s.logsumexp = s.dscores + kBlock * kBlock;
   s.delta = s.logsumexp + kBlock;
   s.ones = s.delta + kBlock;
+  s.keep = s.ones + kBlock;
+  s.drawn = s.keep + kBlock * kBlock;
   return s;
 }
 
-// dscores holds dout V^T on entry and dS on return, both [key][query]; weights holds the scores, then P.
-inline void weight_gradients(const BlockMask& mask, int64_t first, const BackwardScratch& s) {
+// The weight and the gradient of the score for one key, with what cap and dropout make of them.
+inline void bent_weight_gradient(const AttentionShape& shape, const float* keep, Vec logsumexp, Vec delta,
+                                 float* weights, float* dscores) {
+  const Vec score = load(weights);
+  const Vec weight = exp2_below((shape.cap > 0 ? score * broadcast(shape.cap * kLog2E) : score) - logsumexp);
+  const Vec kept = shape.drops ? load(keep) : broadcast(1.0f);
+  Vec dscore = weight * (kept * load(dscores) - delta);
+  if (shape.cap > 0) {
+    // A hidden pair has -inf, and a weight of 0 that must not meet it.
+    const Vec tangent = max(broadcast(-1.0f), score);
+    dscore *= 1.0f - tangent * tangent;
+  }
+  store(weights, weight * kept);
+  store(dscores, dscore);
+}
+
+// dscores holds dout V^T on entry and dS on return, both [key][query]; weights holds the scores, then P, of
+// which dropout has dropped its part.
+inline void weight_gradients(const AttentionShape& shape, const BlockMask& mask, int64_t first,
+                             const BackwardScratch& s) {
   const Range range = mask.keys_seen_by(first, kLanes);
   float* weights = s.weights + first;
   float* dscores = s.dscores + first;
+  if (shape.cap > 0) bend_scores(mask, first, 1.0f, s.weights);
   mask.hide(first, s.weights);
   const Vec logsumexp = load(s.logsumexp + first);
   const Vec delta = load(s.delta + first);
-  for (int64_t j = range.begin; j < range.end; ++j) {
-    const Vec weight = exp2_below(load(weights + j * kBlock) - logsumexp);
-    store(weights + j * kBlock, weight);
-    store(dscores + j * kBlock, weight * (load(dscores + j * kBlock) - delta));
+  if (shape.cap > 0 || shape.drops) {
+    for (int64_t j = range.begin; j < range.end; ++j)
+      bent_weight_gradient(shape, s.keep + first + j * kBlock, logsumexp, delta, weights + j * kBlock,
+                           dscores + j * kBlock);
+  } else {
+    for (int64_t j = range.begin; j < range.end; ++j) {
+      const Vec weight = exp2_below(load(weights + j * kBlock) - logsumexp);
+      store(weights + j * kBlock, weight);
+      store(dscores + j * kBlock, weight * (load(dscores + j * kBlock) - delta));
+    }
   }
   // A tile of add_to_keys may reach over pairs that the ranges hide from these lanes.
   for (int64_t j = 0; j < mask.keys; ++j) {
@@ -78,7 +112,7 @@ inline void load_queries(const AttentionBackward& a, int64_t b, int64_t h, int64
   const float* dout =
       a.dout + b * a.dout_strides.batch + first_query * a.dout_strides.row + h * a.dout_strides.head;
   const float* logsumexp = a.logsumexp + (b * a.shape.heads + h) * a.shape.queries + first_query;
-  pack_transposed(q, a.q_strides.row, queries, dim, a.shape.scale * kLog2E, s.queries_transposed);
+  pack_transposed(q, a.q_strides.row, queries, dim, query_scale(a.shape), s.queries_transposed);
   pack_transposed(dout, a.dout_strides.row, queries, dim, 1.0f, s.dout_transposed);
   pack_rows(q, a.q_strides.row, queries, dim, a.shape.scale, s.queries);
   pack_rows(dout, a.dout_strides.row, queries, dim, 1.0f, s.dout);
@@ -125,7 +159,8 @@ inline void backward_unit(const AttentionBackward& a, int64_t b, int64_t kv_head
         multiply_keys_queries(keys, a.k_strides.row, s.queries_transposed, dim, mask, s.weights);
         multiply_keys_queries(v + j * a.v_strides.row, a.v_strides.row, s.dout_transposed, dim, mask,
                               s.dscores);
-        for (int64_t i = 0; i < queries; i += kLanes) weight_gradients(mask, i, s);
+        if (a.shape.drops) draw_kept(a.shape, b, h, first_query, j, mask, s.drawn, s.keep);
+        for (int64_t i = 0; i < queries; i += kLanes) weight_gradients(a.shape, mask, i, s);
         add_to_keys(s.weights, s.dout, stride, dim, mask, dv + j * a.dv_strides.row, a.dv_strides.row);
         add_to_keys(s.dscores, s.queries, stride, dim, mask, dk + j * a.dk_strides.row, a.dk_strides.row);
         pack_rows(keys, a.k_strides.row, mask.keys, dim, a.shape.scale, s.keys);

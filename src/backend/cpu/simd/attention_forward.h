@@ -6,6 +6,7 @@
 // once.
 #pragma once
 #include "backend/cpu/simd/attention_pack.h"
+#include "backend/cpu/simd/attention_scores.h"
 #include "backend/cpu/simd/attention_tiles.h"
 #include "backend/cpu/simd/exp_fast.h"
 
@@ -21,10 +22,14 @@ struct ForwardScratch {
   float* largest;  // [kBlock]
   float* total;    // [kBlock]
   float* factor;   // [kBlock]
+  float* keep;     // [kBlock keys][kBlock queries], with dropout
+  float* drawn;    // [kBlock][kBlock], with dropout
 };
 
-inline size_t forward_floats(int64_t dim) {
-  return static_cast<size_t>(kBlock * dim + 2 * kBlock * padded(dim) + kBlock * kBlock + 3 * kBlock);
+inline size_t forward_floats(const AttentionShape& shape) {
+  const int64_t dim = shape.head_dim, squares = shape.drops ? 3 : 1;
+  return static_cast<size_t>(kBlock * dim + 2 * kBlock * padded(dim) + squares * kBlock * kBlock +
+                             3 * kBlock);
 }
 
 inline ForwardScratch forward_scratch(float* p, int64_t dim) {
@@ -36,6 +41,8 @@ inline ForwardScratch forward_scratch(float* p, int64_t dim) {
   s.largest = s.sums + kBlock * padded(dim);
   s.total = s.largest + kBlock;
   s.factor = s.total + kBlock;
+  s.keep = s.factor + kBlock;
+  s.drawn = s.keep + kBlock * kBlock;
   return s;
 }
 
@@ -91,7 +98,7 @@ inline void forward_unit(const AttentionForward& a, int64_t b, int64_t h, int64_
   const float* k = a.k + b * a.k_strides.batch + kv_head * a.k_strides.head;
   const float* v = a.v + b * a.v_strides.batch + kv_head * a.v_strides.head;
 
-  pack_transposed(q, a.q_strides.row, queries, dim, a.shape.scale * kLog2E, s.queries);
+  pack_transposed(q, a.q_strides.row, queries, dim, query_scale(a.shape), s.queries);
   for (int64_t i = 0; i < kBlock; ++i) s.largest[i] = -kInfinity;
   for (int64_t i = 0; i < kBlock; ++i) s.total[i] = 0.0f;
   for (int64_t i = 0; i < kBlock * stride; ++i) s.sums[i] = 0.0f;
@@ -100,7 +107,13 @@ inline void forward_unit(const AttentionForward& a, int64_t b, int64_t h, int64_
     const BlockMask mask = block_mask(a.shape, b, first_query, first_key);
     if (mask.empty()) continue;
     multiply_keys_queries(k + first_key * a.k_strides.row, a.k_strides.row, s.queries, dim, mask, s.scores);
+    if (a.shape.cap > 0)
+      for (int64_t i = 0; i < queries; i += kLanes) bend_scores(mask, i, a.shape.cap * kLog2E, s.scores);
     for (int64_t i = 0; i < queries; i += kLanes) softmax_lanes(mask, i, s);
+    if (a.shape.drops) {
+      draw_kept(a.shape, b, h, first_query, first_key, mask, s.drawn, s.keep);
+      for (int64_t i = 0; i < queries; i += kLanes) drop_weights(mask, i, s.keep, s.scores);
+    }
     rescale_sums(mask, stride, s);
     pack_rows(v + first_key * a.v_strides.row, a.v_strides.row, mask.keys, dim, 1.0f, s.values);
     add_to_queries(s.scores, s.values, stride, mask, s.sums);

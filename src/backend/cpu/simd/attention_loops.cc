@@ -20,8 +20,8 @@ int64_t query_blocks(const AttentionShape& s) { return (s.queries + kBlock - 1) 
 int64_t forward_units(const AttentionShape& s) { return s.batch * s.heads * query_blocks(s); }
 int64_t backward_units(const AttentionShape& s) { return s.batch * s.kv_heads; }
 
-size_t forward_scratch_floats(const AttentionShape& s) { return forward_floats(s.head_dim) + kLineFloats; }
-size_t backward_scratch_floats(const AttentionShape& s) { return backward_floats(s.head_dim) + kLineFloats; }
+size_t forward_scratch_floats(const AttentionShape& s) { return forward_floats(s) + kLineFloats; }
+size_t backward_scratch_floats(const AttentionShape& s) { return backward_floats(s) + kLineFloats; }
 
 void forward(const AttentionForward& args, int64_t first_unit, int64_t last_unit, float* scratch) {
   const ForwardScratch s = forward_scratch(aligned(scratch), args.shape.head_dim);

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/cpu/simd/dropout_loops.h"
 #include "backend/cpu/simd/head_strides.h"
 
 namespace lockstep::cpu {
@@ -33,6 +34,11 @@ struct AttentionShape {
   const int32_t* documents = nullptr;
   // [B,S] or null; a key whose byte is 0 is seen by nobody.
   const uint8_t* key_visible = nullptr;
+  // > 0: a score x = scale * q·k becomes cap * tanh(x / cap), before anything is hidden.
+  float cap = 0;
+  // Weights are dropped after softmax: pair (i, j) of head h of sequence b draws at ((b H + h) T + i) S + j.
+  bool drops = false;
+  DropoutMask dropout = {};
 };
 
 struct AttentionForward {

@@ -101,6 +101,11 @@ class Attention : public NodeKernel {
   Operands operands_;
 };
 
+std::string refuse_bent(const Graph& graph, const Node& node, Device&) {
+  const AttentionRule rule = operands_of(graph, node).rule;
+  return rule.cap > 0 || rule.dropout > 0 ? "scores are capped or weights dropped" : "";
+}
+
 #ifdef LOCKSTEP_CUDNN_FRONTEND
 
 std::shared_ptr<const SdpaPlan> plan_for(Device& device, const AttentionShape& s, bool gradient) {
@@ -147,6 +152,7 @@ std::string refuse_cudnn(const Graph& graph, const Node& node, Device& device) {
   if (!device.cudnn_refusal().empty()) return device.cudnn_refusal();
   const Operands o = operands_of(graph, node);
   if (o.rule.keys_visible >= 0 || o.rule.documents >= 0) return "keys or documents are masked";
+  if (o.rule.cap > 0 || o.rule.dropout > 0) return "scores are capped or weights dropped";
   if (o.rule.batch * o.rule.queries * o.rule.keys == 0) return "there is nothing to attend to";
   std::string reason = SdpaPlan::refusal(o.shape());
   if (!reason.empty()) return reason;
@@ -167,7 +173,7 @@ void add_attention(KernelDefs& defs) {
 #ifdef LOCKSTEP_CUDNN_FRONTEND
     defs.push_back({op, "cuda.attention_cudnn", refuse_cudnn, make_kernel<CudnnAttention>});
 #endif
-    defs.push_back({op, "cuda.attention", refuse_nothing, make_kernel<Attention>});
+    defs.push_back({op, "cuda.attention", refuse_bent, make_kernel<Attention>});
   }
 }
 

@@ -16,7 +16,7 @@ struct Tables {
   DeviceArray<float> cosine, sine;  // [positions, pairs]
 };
 
-std::shared_ptr<const Tables> make_tables(Device& device, const std::vector<float>& frequencies,
+std::shared_ptr<const Tables> make_tables(Device& device, const std::vector<float>& frequencies, float factor,
                                           int64_t positions) {
   std::vector<float> cosine, sine;
   cosine.reserve(static_cast<size_t>(positions) * frequencies.size());
@@ -24,22 +24,22 @@ std::shared_ptr<const Tables> make_tables(Device& device, const std::vector<floa
   for (int64_t position = 0; position < positions; ++position)
     for (const float frequency : frequencies) {
       const auto angle = static_cast<double>(static_cast<float>(position) * frequency);
-      cosine.push_back(static_cast<float>(std::cos(angle)));
-      sine.push_back(static_cast<float>(std::sin(angle)));
+      cosine.push_back(factor * static_cast<float>(std::cos(angle)));
+      sine.push_back(factor * static_cast<float>(std::sin(angle)));
     }
   return std::make_shared<const Tables>(
       Tables{DeviceArray<float>(device, cosine), DeviceArray<float>(device, sine)});
 }
 
-std::shared_ptr<const Tables> tables_for(Device& device, const std::vector<float>& frequencies,
+std::shared_ptr<const Tables> tables_for(Device& device, const std::vector<float>& frequencies, float factor,
                                          int64_t positions) {
-  using Request = std::tuple<Device*, std::vector<float>, int64_t>;
+  using Request = std::tuple<Device*, std::vector<float>, float, int64_t>;
   static std::mutex mutex;
   static std::map<Request, std::weak_ptr<const Tables>> made;
   const std::lock_guard lock(mutex);
-  std::weak_ptr<const Tables>& known = made[{&device, frequencies, positions}];
+  std::weak_ptr<const Tables>& known = made[{&device, frequencies, factor, positions}];
   std::shared_ptr<const Tables> tables = known.lock();
-  if (tables == nullptr) known = tables = make_tables(device, frequencies, positions);
+  if (tables == nullptr) known = tables = make_tables(device, frequencies, factor, positions);
   return tables;
 }
 
@@ -62,7 +62,7 @@ class Rope : public NodeKernel {
               node.attributes.flag("inverse"),
               type.dtype};
     tables_ = tables_for(device, rope_frequencies(node.attributes, shape_.rotary / 2),
-                         or_else("max_position", x[1]));
+                         static_cast<float>(node.attributes.number("factor")), or_else("max_position", x[1]));
   }
 
  protected:

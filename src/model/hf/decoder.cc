@@ -1,0 +1,199 @@
+#include "model/hf/decoder.h"
+
+#include "base/error.h"
+#include "ops/registry.h"
+
+namespace lockstep {
+namespace {
+
+Task task_of(HfHead head) { return head == HfHead::kSequenceClass ? Task::kClassify : Task::kNextToken; }
+
+}  // namespace
+
+void HfDecoder::read_head(const HfConfig& config, HfHead head, bool tied_otherwise,
+                          std::optional<int64_t> padding_otherwise) {
+  deviation = config.number("initializer_range", 0.02);
+  if (!(deviation >= 0)) config.fail("initializer_range", "a standard deviation is at least 0");
+  tied = config.flag("tie_word_embeddings", tied_otherwise) && head == HfHead::kCausalLm;
+  if (tied) tied_names.emplace_back(lm_head_name + ".weight", embedding_name + ".weight");
+  padding_token = config.maybe_integer("pad_token_id");
+  if (!padding_token) padding_token = padding_otherwise;
+  // Some folders have -1 for none.
+  if (padding_token && (*padding_token < 0 || *padding_token >= vocab)) padding_token.reset();
+  if (head == HfHead::kCausalLm) {
+    config.ignore({"problem_type", "classifier_dropout", "hidden_dropout"});
+    return;
+  }
+  classes = read_classes(config);
+  if (head == HfHead::kSequenceClass) {
+    config.require("problem_type", "\"single_label_classification\"",
+                   "the loss is that of one class of several");
+    if (classes < 2) config.fail("id2label", "one label means regression, which is not implemented");
+    config.ignore({"classifier_dropout", "hidden_dropout"});
+    return;
+  }
+  config.ignore({"problem_type"});
+  const double hidden = config.number("hidden_dropout", 0.1);
+  classifier_dropout = config.number("classifier_dropout", hidden);
+}
+
+Model HfDecoder::build(const HfGraph& graph) const {
+  LOCKSTEP_CHECK(graph.cache == 0 || head == HfHead::kCausalLm, "only a causal LM generates");
+  LOCKSTEP_CHECK(graph.cache == 0 || !(graph.documents || graph.padded),
+                 "the graph that generates has a mask of its own");
+  Model model{
+      Graph(all_ops(), std::string(model_type)), {}, graph.batch, graph.batch * graph.seq, {}, task_of(head)};
+  DecoderGraph b(model, graph, *this);
+  b.finish(body(b));
+  return model;
+}
+
+DecoderGraph::DecoderGraph(Model& model, const HfGraph& graph, const HfDecoder& decoder)
+    : Layers(model), graph_(graph), decoder_(decoder) {
+  const Shape row{graph.batch, graph.seq};
+  tokens_ = indices("tokens", row, decoder.vocab);
+  if (generates()) {
+    positions_ = indices("positions", row, graph.positions());
+    const Type mask{DType::kU8, {graph.batch, graph.cache + graph.seq}};
+    visible_ = input("visible", mask);
+    if (decoder.sliding) visible_window_ = input("visible_window", mask);
+    return;
+  }
+  switch (decoder.head) {
+    case HfHead::kSequenceClass: targets_ = indices("labels", {graph.batch}, decoder.classes); break;
+    case HfHead::kTokenClass: targets_ = indices("targets", row, decoder.classes); break;
+    default: targets_ = indices("targets", row, decoder.vocab);
+  }
+  if (graph.documents) {
+    documents_ = input("documents", {DType::kI32, row});
+    positions_ = indices("positions", row, graph.seq);
+  }
+  if (graph.padded) visible_ = input("keys_visible", {DType::kU8, row});
+}
+
+Value DecoderGraph::embed_tokens(int64_t width) {
+  const Table table = padded_embedding(decoder_.embedding_name, tokens_, decoder_.vocab, width,
+                                       decoder_.deviation, decoder_.embedding_padding);
+  table_ = table.table;
+  return table.rows;
+}
+
+Value DecoderGraph::linear(const std::string& name, Value x, int64_t out, bool bias) {
+  return bias ? Layers::linear(name, x, out, decoder_.deviation)
+              : linear_without_bias(name, x, out, decoder_.deviation);
+}
+
+Value DecoderGraph::turned(Value heads, const HfRotation& rotation) {
+  Attributes attributes{{"base", rotation.theta}};
+  if (!rotation.frequencies.empty()) attributes.set("frequencies", rotation.frequencies);
+  if (rotation.factor != 1) attributes.set("factor", rotation.factor);
+  if (rotation.dim != shape(heads)[3]) attributes.set("rotary_dim", rotation.dim);
+  if (generates()) attributes.set("max_position", graph_.positions());
+  return positions_.valid() ? op("rope", {heads, positions_}, attributes) : op("rope", {heads}, attributes);
+}
+
+AttentionLayer DecoderGraph::rule_of(const DecoderAttention& layer) const {
+  // A window that reaches over everything is none.
+  const int64_t window = layer.window < graph_.cache + graph_.seq ? layer.window : 0;
+  return AttentionLayer{.heads = layer.heads,
+                        .kv_heads = layer.kv_heads,
+                        .causal = true,
+                        .keys_visible = visible_,
+                        .documents = documents_,
+                        .window = window,
+                        .scale = layer.scale,
+                        .cap = layer.cap,
+                        .dropout = in_training(decoder_.attention_dropout)};
+}
+
+Value DecoderGraph::attend(Value q, Value k, Value v, const DecoderAttention& layer) {
+  AttentionLayer rule = rule_of(layer);
+  if (!generates()) return Layers::attention(q, k, v, rule);
+  new_keys_.push_back(k);
+  new_keys_.push_back(v);
+  const Shape row = shape(k);
+  const Type cache{DType::kF32, {row[0], graph_.cache, row[2], row[3]}};
+  const std::string name = fmt::format("cache.{}.", next_layer_++);
+  const Value keys = concat({input(name + "key", cache), k}, 1);
+  const Value values = concat({input(name + "value", cache), v}, 1);
+  if (layer.window > 0) {
+    rule.keys_visible = visible_window_;
+    if (graph_.seq == 1) rule.window = 0;
+  }
+  return Layers::attention(q, keys, values, rule);
+}
+
+Value DecoderGraph::attend_packed(Value qkv, const DecoderAttention& layer) {
+  if (!generates()) return Layers::attention_qkv(qkv, rule_of(layer));
+  const int64_t head_dim = shape(qkv)[2] / (layer.heads + 2 * layer.kv_heads);
+  const auto heads = [&](int64_t first, int64_t count) {
+    return split_heads(slice(qkv, 2, first * head_dim, (first + count) * head_dim), count);
+  };
+  return attend(heads(0, layer.heads), heads(layer.heads, layer.kv_heads),
+                heads(layer.heads + layer.kv_heads, layer.kv_heads), layer);
+}
+
+Value DecoderGraph::learned_positions(const std::string& name, int64_t width) {
+  if (graph_.positions() > decoder_.max_positions)
+    throw UserError("sequences of {} tokens are asked for; the model's table of positions has {} rows",
+                    graph_.positions(), decoder_.max_positions);
+  const Value table = normal(name + ".weight", {decoder_.max_positions, width}, decoder_.deviation);
+  if (positions_.valid()) return embedding(table, positions_);
+  return graph_.seq == decoder_.max_positions ? table : slice(table, 0, 0, graph_.seq);
+}
+
+Value DecoderGraph::logits(Value rows) {
+  const Value plain = decoder_.tied ? matmul(rows, table_, false, true)
+                                    : linear(decoder_.lm_head_name, rows, decoder_.vocab, false);
+  return decoder_.logit_cap == 0 ? plain : capped(plain, decoder_.logit_cap);
+}
+
+Value DecoderGraph::capped(Value x, double cap) { return scale(tanh(scale(x, 1 / cap)), cap); }
+
+void DecoderGraph::finish(Value x) {
+  const int64_t width = shape(x)[2];
+  if (generates()) {
+    const Value last = slice(x, 1, graph_.seq - 1, graph_.seq);
+    graph().add_output(logits(reshape(last, {graph_.batch, width})));
+    for (const Value value : new_keys_) graph().add_output(value);
+    return;
+  }
+  switch (decoder_.head) {
+    case HfHead::kSequenceClass: return classify_sequences(x);
+    case HfHead::kTokenClass: return classify_tokens(x);
+    default: break;
+  }
+  const int64_t rows = graph_.batch * graph_.seq;
+  classify(logits(reshape(x, {rows, width})), reshape(targets_, {rows}), graph_.training);
+}
+
+// The hidden state of the last token that is no padding, per sequence [B,C].
+Value DecoderGraph::last_token_rows(Value x) {
+  const int64_t width = shape(x)[2];
+  const Shape row{graph_.batch, graph_.seq};
+  if (!decoder_.padding_token && !visible_.valid())
+    return reshape(slice(x, 1, graph_.seq - 1, graph_.seq), {graph_.batch, width});
+  const Value held =
+      decoder_.padding_token
+          ? indicator("ne", tokens_,
+                      constant(static_cast<double>(*decoder_.padding_token), {DType::kI32, {}}))
+          : indicator("ne", cast(visible_, DType::kF32), constant(0, {DType::kF32, {}}));
+  const std::vector<int64_t> extents(row.begin(), row.end());
+  const Value index = op("iota", {}, {{"shape", extents}, {"axis", int64_t{1}}, {"dtype", DType::kF32}});
+  const Value last = max(mul(held, index), {1}, true);
+  const Value chosen = reshape(indicator("eq", index, last), {graph_.batch, 1, graph_.seq});
+  return reshape(matmul(chosen, x), {graph_.batch, width});
+}
+
+void DecoderGraph::classify_sequences(Value x) {
+  classify(linear("score", last_token_rows(x), decoder_.classes, false), targets_, graph_.training);
+}
+
+void DecoderGraph::classify_tokens(Value x) {
+  const int64_t rows = graph_.batch * graph_.seq;
+  const Value kept = dropout(reshape(x, {rows, shape(x)[2]}), in_training(decoder_.classifier_dropout));
+  classify(linear(decoder_.token_head_name, kept, decoder_.classes, true), reshape(targets_, {rows}),
+           graph_.training);
+}
+
+}  // namespace lockstep
