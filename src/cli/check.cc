@@ -15,6 +15,7 @@
 #include "prepare/job_evaluation.h"
 #include "prepare/job_options.h"
 #include "prepare/job_parts.h"
+#include "prepare/trained_params.h"
 #include "prepare/warnings.h"
 #include "run/resume.h"
 
@@ -39,6 +40,9 @@ void print_arithmetic(const JobParts& parts) {
                            parts.data.train->size(), parts.schedule.warmup_steps())
             << fmt::format("# peak learning rate: {:.6g}\n", job.peak_lr)
             << fmt::format("# identity {}\n", parts.identity.sha256());
+  if (const std::string trained = trained_text(parts.model); !trained.empty())
+    std::cout << fmt::format("# {}\n", trained);
+  if (parts.pretrained) std::cout << fmt::format("# weights: {}\n", parts.pretrained->text());
   if (parts.initial) std::cout << fmt::format("# starts from {}\n", parts.initial->text());
   for (const std::string& note : job.notes) std::cout << "# " << note << "\n";
   if (parts.data.report) {

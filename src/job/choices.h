@@ -66,6 +66,19 @@ enum class Metric : uint8_t {
 LOCKSTEP_CHOICE_NAMES(Metric, "loss", "perplexity", "accuracy", "auc", "f1", "pr_auc", "macro_f1", "log_loss",
                       "mae", "rmse", "r2")
 
+// What a model of a Hugging Face folder begins with.
+enum class ModelInit : uint8_t { kPretrained, kRandom };
+LOCKSTEP_CHOICE_NAMES(ModelInit, "pretrained", "random")
+
+// What stands on its last layer, in the order of HfHead (model/hf/family.h).
+enum class ModelHead : uint8_t { kCausalLm, kMaskedLm, kSequenceClass, kTokenClass, kImageClass };
+LOCKSTEP_CHOICE_NAMES(ModelHead, "causal_lm", "masked_lm", "sequence_classification", "token_classification",
+                      "image_classification")
+
+// How the matrices of LoRA begin, in the order of LoraStart (model/lora.h).
+enum class LoraInit : uint8_t { kUniform, kGaussian };
+LOCKSTEP_CHOICE_NAMES(LoraInit, "uniform", "gaussian")
+
 enum class ReduceVia : uint8_t { kDirect, kRing, kServer, kNone };
 LOCKSTEP_CHOICE_NAMES(ReduceVia, "direct", "ring", "server", "none")
 

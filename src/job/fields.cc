@@ -10,14 +10,14 @@ std::vector<Field> make_table() {
   std::vector<Field> all = {
       LOCKSTEP_FIELD(name, "the job's name").or_else("the file's name without its ending").example("fraud")};
   for (auto* part : {model_fields, data_fields, corpus_fields, image_fields, batch_fields, optimizer_fields,
-                     lr_fields, precision_fields, guard_fields, evaluation_fields, start_fields,
+                     lr_fields, precision_fields, guard_fields, evaluation_fields, start_fields, lora_fields,
                      strategy_fields, pool_fields, vertex_fields, output_fields})
     for (Field& field : part()) all.push_back(std::move(field));
   return all;
 }
 
 constexpr auto kSectionDocs = std::to_array<std::pair<std::string_view, std::string_view>>({
-    {"model", "What is trained: a family with its sizes."},
+    {"model", "What is trained: a family with its sizes, or the model of a Hugging Face folder."},
     {"data", "What it is trained on, and what it is judged by."},
     {"train", "How: batch, optimizer, learning rate, precision, guard. Everything here shapes the result."},
     {"strategy",

@@ -11,6 +11,9 @@
 
 namespace lockstep {
 
+// What stands for model.family where model.hf names a folder, in the cases of fields.
+inline constexpr std::string_view kOfFolder = "hf";
+
 // In the order of the reference page; a field's selector stands before it.
 const std::vector<Field>& job_fields();
 const Field* find_field(std::string_view path);
@@ -35,6 +38,7 @@ std::vector<Field> precision_fields();
 std::vector<Field> guard_fields();
 std::vector<Field> evaluation_fields();
 std::vector<Field> start_fields();
+std::vector<Field> lora_fields();
 std::vector<Field> strategy_fields();
 std::vector<Field> pool_fields();
 std::vector<Field> vertex_fields();

@@ -1,6 +1,7 @@
 // The model section: what may be said about sizes. Which families have a key, and their defaults for it, is
 // theirs to say (model/family.h).
 #include <algorithm>
+#include <array>
 
 #include "job/fields.h"
 #include "job/value.h"
@@ -18,6 +19,9 @@ Field family_field() {
   return Field("model.family", ChoiceSlot{set, get, family_names()}, "the shape of the network").required();
 }
 
+// Keys of families that a Hugging Face folder leaves open too.
+constexpr std::array<std::string_view, 2> kAlsoOfFolders = {"model.seq", "model.classes"};
+
 // The field with its default under each of the families that have it.
 Field of_families(Field field) {
   std::vector<std::pair<std::string_view, std::string>> cases;
@@ -28,6 +32,8 @@ Field of_families(Field field) {
     static_cast<ModelSizes&>(spec.model) = family->defaults;
     cases.emplace_back(family->name, value_text(field, spec).value_or(""));
   }
+  if (std::ranges::find(kAlsoOfFolders, field.path()) != kAlsoOfFolders.end())
+    cases.emplace_back(kOfFolder, "");
   return std::move(field).when("model.family", std::move(cases));
 }
 
@@ -85,9 +91,16 @@ std::vector<Field> size_fields() {
 std::vector<Field> model_fields() {
   std::vector<Field> all = {
       family_field(),
-      LOCKSTEP_FIELD(model.hf, "a Hugging Face model folder, instead of a family")
+      LOCKSTEP_FIELD(model.hf, "a Hugging Face model folder, instead of a family (docs/hugging-face.md)")
+          .names_files()
           .or_else("none")
           .example("./folder"),
+      LOCKSTEP_FIELD(model.init, "what it begins with: the folder's weights, or drawn ones")
+          .when("model.family", {{kOfFolder, "pretrained"}}),
+      LOCKSTEP_FIELD(model.head,
+                     "what stands on the last layer; one that the folder has no weights for is drawn")
+          .or_else("that of the class which config.json names")
+          .when("model.family", {{kOfFolder, ""}}),
       LOCKSTEP_FIELD(model.onnx, "an ONNX file, instead of a family")
           .or_else("none")
           .example("prototype.onnx"),

@@ -156,6 +156,55 @@ std::vector<Field> start_fields() {
       LOCKSTEP_FIELD(train.init_from.except, "parameters not to take, such as those of a new last layer")
           .or_else("none")
           .example("[\"top.2.*\"]"),
+      LOCKSTEP_FIELD(train.freeze,
+                     "parameters that are not trained, by name with * and ?; they keep the type in which the "
+                     "model's files store them")
+          .or_else("none")
+          .example("[\"model.embed_tokens.*\"]"),
+      LOCKSTEP_FIELD(train.train_only, "parameters that are trained; all others are frozen")
+          .or_else("all")
+          .example("[\"classifier.*\"]"),
+  };
+}
+
+std::vector<Field> lora_fields() {
+  return {
+      LOCKSTEP_FIELD(train.lora.from,
+                     "a folder with a PEFT adapter to start from, which also says rank, alpha and modules")
+          .names_files()
+          .or_else("none: B begins at 0")
+          .example("./adapter"),
+      LOCKSTEP_FIELD(train.lora.rank, "columns of the matrices that are trained beside frozen linear layers")
+          .at_least(1)
+          .at_most(1 << 16)
+          .or_else("no LoRA")
+          .example("16"),
+      LOCKSTEP_FIELD(train.lora.alpha, "their product is scaled by alpha / rank")
+          .above(0)
+          .at_most(1e6)
+          .defaults_to("16")
+          .only_with("train.lora.rank"),
+      LOCKSTEP_FIELD(train.lora.dropout, "probability of dropping an input of the matrices")
+          .at_least(0)
+          .below(1)
+          .defaults_to("0")
+          .only_with("train.lora.rank"),
+      LOCKSTEP_FIELD(train.lora.modules,
+                     "the layers, by name or the last part of it; all-linear: every one but the head")
+          .defaults_to("[all-linear]")
+          .only_with("train.lora.rank")
+          .example("[q_proj, v_proj]"),
+      LOCKSTEP_FIELD(train.lora.also_train,
+                     "parameters that are trained as a whole beside the matrices, by name with * and ?")
+          .or_else("those of a classification head")
+          .example("[\"score.*\"]"),
+      LOCKSTEP_FIELD(train.lora.rslora, "scale by alpha / sqrt(rank) instead")
+          .defaults_to("false")
+          .only_with("train.lora.rank"),
+      LOCKSTEP_FIELD(train.lora.init,
+                     "how A is drawn: uniform within 1 / sqrt(in), or gaussian with deviation 1 / rank")
+          .defaults_to("uniform")
+          .only_with("train.lora.rank"),
   };
 }
 

@@ -37,7 +37,6 @@ void need_no_servers(const JobSpec& spec) {
 void refuse_not_yet(const JobSpec& spec) {
   const StrategySpec& strategy = spec.strategy;
   const auto number = [](int64_t value) { return std::to_string(value); };
-  need(spec.model.hf.empty(), spec, "model.hf", spec.model.hf, "use model.family");
   need(spec.model.onnx.empty(), spec, "model.onnx", spec.model.onnx, "use model.family");
   need(strategy.zero == 0, spec, "strategy.zero", number(strategy.zero), "use 0");
   need(strategy.pipeline == 1, spec, "strategy.pipeline", number(strategy.pipeline), "use 1");

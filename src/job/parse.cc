@@ -7,6 +7,7 @@
 #include "job/combine.h"
 #include "job/fields.h"
 #include "job/gather.h"
+#include "job/open_model.h"
 #include "job/value.h"
 
 namespace lockstep {
@@ -51,6 +52,8 @@ class Filler {
     }
     if (is_from_model_file(field)) return;
     if (field.is_required()) missing(field);
+    // The folder will say it (job/open_model.h).
+    if (fallback.empty() && field.selector() == "model.family" && !spec_.model.hf.empty()) return;
     spec_.origins[path] = {};
     if (fallback.empty()) return;
     assign_value(field, read_yaml(fallback, path), {"the default", path}, spec_);
@@ -58,12 +61,16 @@ class Filler {
 
   // The default under the selector's present value; nothing if the field is not there under it.
   std::optional<std::string_view> fallback_for_selector(const Field& field) const {
-    if (field.selector() == "model.family" && (!spec_.model.hf.empty() || !spec_.model.onnx.empty()))
-      return std::nullopt;
-    const std::optional<std::string> selected = value_text(*find_field(field.selector()), spec_);
+    const std::optional<std::string> selected = selected_of(field);
     for (const auto& [value, fallback] : field.cases())
       if (selected == value) return fallback;
     return std::nullopt;
+  }
+
+  std::optional<std::string> selected_of(const Field& field) const {
+    if (field.selector() == "model.family" && !spec_.model.hf.empty()) return std::string(kOfFolder);
+    if (field.selector() == "model.family" && !spec_.model.onnx.empty()) return std::nullopt;
+    return value_text(*find_field(field.selector()), spec_);
   }
 
   // model.family comes before model.hf in the table, so what was gathered is asked.
@@ -74,7 +81,7 @@ class Filler {
   [[noreturn]] void does_not_belong(const Field& field, const Gathered::Value& given) const {
     const std::string_view key =
         given.origin.alias.empty() ? field.path() : std::string_view(given.origin.alias);
-    const std::string selected = value_text(*find_field(field.selector()), spec_).value_or("none");
+    const std::string selected = selected_of(field).value_or("none");
     std::vector<std::string_view> others;
     for (const Field& other : job_fields())
       if (other.selector() == field.selector())
@@ -121,6 +128,10 @@ void check_pairs(const JobSpec& spec) {
   if (!spec.train.steps && !spec.train.epochs)
     throw UserError("{}: train.steps is missing; write for example `steps: 2000` under train, or `epochs: 3`",
                     spec.file);
+  for (const auto& [path, text] : {std::pair{"model.hf", &spec.model.hf}, {"model.onnx", &spec.model.onnx}})
+    if (!text->empty() && spec.model.family != nullptr)
+      throw UserError("{}: {} and model.family ({}) both name a model; keep one of them", spec.where(path),
+                      path, spec.where("model.family"));
   if (!spec.model.hf.empty() && !spec.model.onnx.empty())
     throw UserError("{}: model.hf and model.onnx ({}) both name a model; keep one of them",
                     spec.where("model.hf"), spec.where("model.onnx"));
@@ -142,7 +153,7 @@ JobSpec parse_job(std::string_view text, const std::string& file, std::span<cons
   return spec;
 }
 
-JobSpec load_job(const std::string& path, std::span<const std::string> overrides) {
+JobSpec read_job(const std::string& path, std::span<const std::string> overrides) {
   std::error_code failure;
   const auto status = std::filesystem::status(path, failure);
   if (!std::filesystem::exists(status))
@@ -162,6 +173,12 @@ JobSpec load_job(const std::string& path, std::span<const std::string> overrides
         "{}: more than {} bytes are too many for a job file; name data files under data.train.files", path,
         limit);
   return parse_job(text, path, overrides);
+}
+
+JobSpec load_job(const std::string& path, std::span<const std::string> overrides) {
+  JobSpec spec = read_job(path, overrides);
+  open_model(spec);
+  return spec;
 }
 
 }  // namespace lockstep

@@ -14,6 +14,8 @@ namespace lockstep {
 // `overrides` are the arguments of --set, "a.b=c", applied in order.
 JobSpec parse_job(std::string_view text, const std::string& file,
                   std::span<const std::string> overrides = {});
+JobSpec read_job(const std::string& path, std::span<const std::string> overrides = {});
+// read_job, and the files that its model comes from opened (job/open_model.h).
 JobSpec load_job(const std::string& path, std::span<const std::string> overrides = {});
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@
 
 namespace lockstep {
 
+class HfSource;
+
 // A length of training: 200 steps, 5 % of the run, or as many steps as 10000 samples take.
 struct StepSpan {
   enum class Unit : uint8_t { kSteps, kFraction, kSamples };
@@ -30,9 +33,12 @@ struct StepSpan {
 std::string to_string(const StepSpan& span);
 
 struct ModelSpec : ModelSizes {
-  const ModelFamily* family = nullptr;  // null where a file names the model
+  const ModelFamily* family = nullptr;  // null where a file names the model and was not opened yet
   std::string hf;                       // a Hugging Face folder, instead of a family
-  std::string onnx;                     // an ONNX file, instead of a family
+  ModelInit init = ModelInit::kPretrained;
+  std::optional<ModelHead> head;           // unset: that of the class which config.json names
+  std::shared_ptr<const HfSource> source;  // of hf: see job/open_model.h; its family is `family`
+  std::string onnx;                        // an ONNX file, instead of a family
 };
 
 struct ColumnsSpec {
@@ -174,6 +180,17 @@ struct InitFromSpec {
   std::vector<std::string> only, except;  // patterns of names; both empty: all
 };
 
+// Matrices of low rank that are trained beside frozen layers.
+struct LoraSpec {
+  std::optional<int64_t> rank;  // unset: no LoRA
+  double alpha = 0, dropout = 0;
+  std::vector<std::string> modules;     // of the layers that get them
+  std::vector<std::string> also_train;  // patterns of parameters that are trained as a whole
+  bool rslora = false;
+  LoraInit init = LoraInit::kUniform;
+  std::string from;  // a PEFT folder to start from
+};
+
 struct TrainSpec {
   std::optional<int64_t> steps;
   std::optional<double> epochs;
@@ -192,6 +209,8 @@ struct TrainSpec {
   EarlyStopSpec early_stop;
   Recompute recompute = Recompute::kNone;
   InitFromSpec init_from;
+  std::vector<std::string> freeze, train_only;  // patterns of names; both empty: all are trained
+  LoraSpec lora;
 };
 
 struct ReduceSpec {

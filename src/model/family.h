@@ -4,6 +4,7 @@
 // graphs that train and evaluate it.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -70,9 +71,10 @@ struct ModelFamily {
   std::vector<std::string_view> keys;  // of ModelSizes
   ModelSizes defaults;
   std::vector<ModelExample> examples;
-  std::optional<SizeProblem> (*check)(const ModelSizes& sizes) = nullptr;
+  std::function<std::optional<SizeProblem>(const ModelSizes& sizes)> check = {};
   // The graph of `batch` samples, to train or to evaluate with.
-  Model (*build)(const ModelSizes& sizes, const InputSizes& inputs, int64_t batch, bool training) = nullptr;
+  std::function<Model(const ModelSizes& sizes, const InputSizes& inputs, int64_t batch, bool training)>
+      build = {};
 };
 
 // In the order of the documentation.

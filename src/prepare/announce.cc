@@ -4,6 +4,7 @@
 
 #include "prepare/column_lines.h"
 #include "prepare/job_options.h"
+#include "prepare/trained_params.h"
 #include "prepare/warnings.h"
 
 namespace lockstep {
@@ -41,6 +42,8 @@ std::vector<std::string> announcement(const JobParts& parts, const Group* group,
   line("job", fmt::format("{} ({})", spec.name, spec.file));
   line("model", fmt::format("{}, {} parameters, {}", spec.model.family->name, parameter_count(parts.model),
                             name_of(spec.train.precision)));
+  if (const std::string trained = trained_text(parts.model); !trained.empty()) line("trained", trained);
+  if (parts.pretrained) line("weights", parts.pretrained->text());
   line("data", data_line(parts.data));
   if (parts.data.report) line("columns", column_line(*parts.data.report));
   if (!parts.data.label_decision.empty()) line("label", parts.data.label_decision);

@@ -1,5 +1,6 @@
 #include "prepare/arithmetic.h"
 
+#include <algorithm>
 #include <span>
 
 #include "base/error.h"
@@ -45,6 +46,14 @@ int64_t samples_of(Records records) {
   }
 }
 
+// A model of a folder has the sizes that it has: the family of our own whose layers are most like its own
+// stands for it.
+const ModelFamily& measured_family(const JobSpec& spec) {
+  if (spec.model.source == nullptr) return *spec.model.family;
+  const std::string_view like = spec.model.family->records == Records::kTokens ? "llama" : "encoder";
+  return **std::ranges::find(model_families(), like, &ModelFamily::name);
+}
+
 template <typename T>
 void add(Sha256& hash, std::span<const T> values) {
   hash.update(std::as_bytes(values));
@@ -54,7 +63,7 @@ void add(Sha256& hash, std::span<const T> values) {
 
 std::string measured_arithmetic(const JobSpec& spec, Backend& backend) {
   if (backend.memory() != MemoryKind::kHost) return {};
-  const ModelFamily& family = *spec.model.family;
+  const ModelFamily& family = measured_family(spec);
   const Model model = family.build(small_sizes(family), {}, samples_of(family.records), true);
   TrainOptions small;
   small.passes.compute = job_passes(spec).compute;

@@ -1,27 +1,19 @@
 #include "prepare/initial_weights.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <set>
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "prepare/some_names.h"
+#include "prepare/trained_params.h"
 #include "prepare/trained_run.h"
 #include "train/checkpoint/checkpoint_writer.h"
 #include "train/checkpoint/saved_weights.h"
 
 namespace lockstep {
 namespace {
-
-constexpr size_t kMostNamed = 8;
-
-bool matches(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-    return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-  });
-}
 
 std::vector<TensorSpec> tensors_of(const Model& model) {
   std::vector<TensorSpec> tensors;
@@ -38,7 +30,7 @@ void check_patterns(const JobSpec& spec, const std::vector<TensorSpec>& tensors)
   const auto check = [&](const char* key, const std::vector<std::string>& patterns) {
     for (const std::string& pattern : patterns)
       if (std::none_of(tensors.begin(), tensors.end(),
-                       [&](const TensorSpec& tensor) { return matches({pattern}, tensor.name); }))
+                       [&](const TensorSpec& tensor) { return fits_pattern({pattern}, tensor.name); }))
         throw UserError("{}: {} names '{}', which fits no parameter of this model; the first is {}",
                         spec.where(key), key, pattern, tensors.front().name);
   };
@@ -61,19 +53,11 @@ void refuse_own_output(const JobSpec& spec, const std::string& checkpoint) {
                     spec.where("train.init_from.run"));
 }
 
-std::string some_of(const std::vector<std::string>& names) {
-  const size_t shown = std::min(names.size(), kMostNamed);
-  std::string text =
-      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<int64_t>(shown), ", "));
-  if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
-  return text;
-}
-
 }  // namespace
 
 std::string InitialWeights::text() const {
   std::string text = fmt::format("{} tensors of {}", taken.size(), checkpoint);
-  if (!drawn.empty()) text += fmt::format("; drawn: {}", some_of(drawn));
+  if (!drawn.empty()) text += fmt::format("; drawn: {}", some_names(drawn));
   return text;
 }
 
@@ -98,8 +82,8 @@ std::optional<InitialWeights> job_initial_weights(const JobSpec& spec, const Mod
   const SafetensorsReader file((std::filesystem::path(weights.checkpoint) / kModelFile).string());
   std::vector<TensorSpec> wanted;
   for (const TensorSpec& tensor : tensors) {
-    const bool takes =
-        (from.only.empty() || matches(from.only, tensor.name)) && !matches(from.except, tensor.name);
+    const bool takes = (from.only.empty() || fits_pattern(from.only, tensor.name)) &&
+                       !fits_pattern(from.except, tensor.name);
     (takes ? weights.taken : weights.drawn).push_back(tensor.name);
     if (takes) wanted.push_back(tensor);
   }
@@ -141,10 +125,7 @@ void start_from(const InitialWeights& weights, TrainStep& train) {
     if (taken.contains(tensor.name))
       upload_tensor(file, file.at(TensorSpec{tensor.name, tensor.dtype, tensor.shape}), train.backend(),
                     tensor.data);
-  // In the order of the parameters.
-  for (size_t i = 0; i < state.averages().size(); ++i)
-    if (taken.contains(state.params()[i].name))
-      train.backend().copy(state.averages()[i].data, state.params()[i].data, state.params()[i].bytes());
+  state.begin_averages();
 }
 
 }  // namespace lockstep

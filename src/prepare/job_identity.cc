@@ -8,6 +8,7 @@
 #include "graph/text.h"
 #include "job/fields.h"
 #include "job/value.h"
+#include "model/hf/source.h"
 #include "prepare/job_options.h"
 
 namespace lockstep {
@@ -15,11 +16,26 @@ namespace {
 
 // The sections and keys of the job file that decide bits as they are written. Those that act through several
 // values at once (steps, learning rate, leaves) are added resolved.
-constexpr auto kPaths = std::to_array<std::string_view>(
-    {"model.", "data.seed", "data.shuffle", "data.train.weights", "data.train.weight_changes",
-     "train.global_batch", "train.microbatch", "train.optimizer.", "train.precision", "train.moments",
-     "train.stochastic_rounding", "train.clip_norm", "train.ema", "train.guard.", "train.seed",
-     "strategy.tensor", "strategy.reduce.order"});
+constexpr auto kPaths = std::to_array<std::string_view>({"model.",
+                                                         "train.freeze",
+                                                         "train.train_only",
+                                                         "train.lora.",
+                                                         "data.seed",
+                                                         "data.shuffle",
+                                                         "data.train.weights",
+                                                         "data.train.weight_changes",
+                                                         "train.global_batch",
+                                                         "train.microbatch",
+                                                         "train.optimizer.",
+                                                         "train.precision",
+                                                         "train.moments",
+                                                         "train.stochastic_rounding",
+                                                         "train.clip_norm",
+                                                         "train.ema",
+                                                         "train.guard.",
+                                                         "train.seed",
+                                                         "strategy.tensor",
+                                                         "strategy.reduce.order"});
 
 bool decides_bits(std::string_view path) {
   return std::any_of(kPaths.begin(), kPaths.end(), [&](std::string_view entry) {
@@ -59,6 +75,10 @@ Identity job_identity(const JobSpec& spec, const ResolvedJob& job, const Schedul
     // The task acts through the graph and the encoded labels; it is named where it is not what all tables
     // once had.
     if (field.path() == "model.task" && spec.model.task == LabelTask::kBinary) continue;
+    // Paths: what lies there is named by its hash.
+    if (field.path() == "model.hf" || field.path() == "train.lora.from") continue;
+    // Without LoRA its defaults say nothing.
+    if (field.path().starts_with("train.lora.") && !spec.train.lora.rank) continue;
     if (!decides_bits(field.path()) || !spec.origins.contains(std::string(field.path()))) continue;
     if (const auto text = value_text(field, spec)) identity.add(field.path(), *text);
   }
@@ -70,6 +90,7 @@ Identity job_identity(const JobSpec& spec, const ResolvedJob& job, const Schedul
     identity.add("checkpoint.every", job.checkpoint_every.value_or(0));
   identity.add("data.train", data.train->fingerprint());
   identity.add("data.order_version", kOrderVersion);
+  if (spec.model.source) identity.add("model.config", sha256(spec.model.source->config()));
   Sha256 graph;
   graph.update(to_text(model.graph));
   identity.add("model.graph", graph.finish());

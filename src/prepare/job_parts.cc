@@ -36,9 +36,12 @@ JobParts build_parts(JobSpec spec, Backend& backend, const HostShare& host, bool
                                    {backend.architecture(), measured_arithmetic(spec, backend)});
   std::optional<InitialWeights> initial = job_initial_weights(spec, model);
   if (initial) add_to_identity(*initial, identity);
+  std::optional<PretrainedWeights> pretrained = PretrainedWeights::of_job(spec, model);
+  if (pretrained) pretrained->mark_given(model);
+  if (pretrained && leads) pretrained->add_to_identity(identity, job_threads(spec, host));
   return {std::move(spec),     host,     std::move(data), inputs,
           std::move(model),    resolved, schedule,        std::move(options),
-          std::move(identity), initial};
+          std::move(identity), initial,  pretrained};
 }
 
 }  // namespace lockstep

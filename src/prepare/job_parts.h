@@ -7,6 +7,7 @@
 #include "prepare/host_share.h"
 #include "prepare/initial_weights.h"
 #include "prepare/job_model.h"
+#include "prepare/pretrained.h"
 #include "train/checkpoint/identity.h"
 #include "train/rate/schedule.h"
 #include "train/step/train_plans.h"
@@ -27,7 +28,8 @@ struct JobParts {
   Schedule schedule;
   TrainOptions options;
   Identity identity;
-  std::optional<InitialWeights> initial = {};  // of another run; nothing: weights are drawn
+  std::optional<InitialWeights> initial = {};        // of another run; nothing: weights are drawn
+  std::optional<PretrainedWeights> pretrained = {};  // of files; what `initial` takes comes on top
 
   int64_t steps() const { return *resolved.steps; }
 };

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "data/transform/table_encoding.h"
+#include "job/open_model.h"
 #include "job/parse.h"
 #include "train/checkpoint/checkpoint_folder.h"
 
@@ -24,7 +25,7 @@ std::string checkpoint_folder(const std::string& run) {
   if (latest_checkpoint(run)) return run;
   const std::string job = in_folder(run, "job.yaml");
   if (!fs::exists(job)) return run;
-  const JobSpec spec = load_job(job);
+  const JobSpec spec = read_job(job);
   return spec.checkpoint.dir.empty() ? run : spec.checkpoint.dir;
 }
 
@@ -60,7 +61,8 @@ TrainedRun open_trained_run(const std::string& run_or_checkpoint, std::span<cons
   run.checkpoint = std::make_unique<CheckpointReader>(run.path);
   const std::string job = in_folder(run.path, "job.yaml");
   if (!fs::exists(job)) throw UserError("{}: the job that made this checkpoint is not in it", run.path);
-  run.spec = load_job(job, overrides);
+  run.spec = read_job(job, overrides);
+  open_kept_model(run.spec, run.path);
   forget_unused(run.spec);
   if (const std::string path = in_folder(run.path, "encoding.txt"); fs::exists(path))
     run.constants = read_file(path);

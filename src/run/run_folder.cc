@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/new_file.h"
 #include "job/print.h"
+#include "model/hf/source.h"
 
 namespace lockstep {
 namespace {
@@ -71,6 +72,13 @@ std::vector<NamedText> describing_files(const JobParts& parts, JobSpec asked) {
     asked.origins[origin->first] = origin->second;
   std::vector<NamedText> files = {{kIdentityFile, to_json(parts.identity).dump(1) + "\n"},
                                   {kJobFile, to_yaml(asked)}};
+  if (const auto& source = parts.spec.model.source) {
+    const bool narrow = parts.spec.train.precision == Precision::kBf16Pure;
+    files.emplace_back("config.json",
+                       config_with_dtype(source->config(), narrow ? DType::kBF16 : DType::kF32));
+    for (auto& [name, content] : source->companions())
+      files.emplace_back(std::move(name), std::move(content));
+  }
   if (!parts.data.encoding.empty()) files.emplace_back("encoding.txt", parts.data.encoding);
   if (parts.data.labels) files.emplace_back(kLabelsFile, parts.data.labels->json() + "\n");
   return files;

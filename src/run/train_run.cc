@@ -105,8 +105,9 @@ RunSummary TrainRun::run() {
 }
 
 bool TrainRun::begin() {
-  workers_.require_same("identity", parts_.identity.sha256());
+  workers_.require_same("identity", shared_part(parts_.identity).sha256());
   const Found own = workers_.leads() ? begin_as_leader() : Found::kNothing;
+  if (workers_.leads() && own == Found::kNothing && parts_.pretrained) parts_.pretrained->load(train_);
   if (workers_.leads() && own == Found::kNothing && parts_.initial) start_from(*parts_.initial, train_);
   const auto found =
       static_cast<Found>(workers_.agree(static_cast<int64_t>(own), "what the output folder holds"));

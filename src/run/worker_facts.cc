@@ -25,7 +25,8 @@ bool is_shared(std::string_view path) {
 
 std::map<std::string, std::string> shared_facts(const JobParts& parts) {
   std::map<std::string, std::string> facts;
-  for (const Identity::Field& field : parts.identity.fields()) facts[field.name] = field.value;
+  const Identity shared = shared_part(parts.identity);
+  for (const Identity::Field& field : shared.fields()) facts[field.name] = field.value;
   for (const Field& field : job_fields()) {
     if (!is_shared(field.path()) || !parts.spec.origins.contains(std::string(field.path()))) continue;
     if (const auto text = value_text(field, parts.spec)) facts[std::string(field.path())] = *text;

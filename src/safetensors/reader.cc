@@ -53,6 +53,13 @@ FileMapping SafetensorsReader::map(const TensorEntry& entry) const {
   return file_.map(entry.begin, entry.tensor.bytes());
 }
 
+FileMapping SafetensorsReader::map(const TensorEntry& entry, int64_t first, int64_t bytes) const {
+  LOCKSTEP_CHECK(first >= 0 && bytes >= 0 && first + bytes <= entry.tensor.bytes(),
+                 "{} bytes from {} on of tensor {} of {}", bytes, first, entry.tensor.name,
+                 entry.tensor.bytes());
+  return file_.map(entry.begin + first, bytes);
+}
+
 const TensorEntry& SafetensorsReader::at(const TensorSpec& expected) const {
   const TensorEntry& entry = at(expected.name);
   if (entry.tensor != expected)

@@ -27,6 +27,8 @@ class SafetensorsReader {
   void read(const TensorSpec& expected, std::span<std::byte> into) const;
   // The tensor's bytes where the file lies in memory, for one who reads them once.
   FileMapping map(const TensorEntry& entry) const;
+  // Bytes [first, first + bytes) of it.
+  FileMapping map(const TensorEntry& entry, int64_t first, int64_t bytes) const;
 
  private:
   const TensorEntry* find(std::string_view name) const;

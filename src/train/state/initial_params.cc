@@ -21,11 +21,13 @@ struct Piece {
 
 std::vector<Piece> cut(const std::vector<StateTensor>& params, const std::vector<ParamInit>& inits) {
   std::vector<Piece> pieces;
-  for (const StateTensor& tensor : params)
+  for (const StateTensor& tensor : params) {
+    const ParamInit& init = init_of(inits, tensor.name);
+    if (init.given) continue;
     for (int64_t first = 0; first < tensor.shape.numel(); first += kElements)
-      pieces.push_back({&init_of(inits, tensor.name),
-                        static_cast<char*>(tensor.data) + first * size_of(tensor.dtype), tensor.dtype, first,
-                        std::min(kElements, tensor.shape.numel() - first)});
+      pieces.push_back({&init, static_cast<char*>(tensor.data) + first * size_of(tensor.dtype), tensor.dtype,
+                        first, std::min(kElements, tensor.shape.numel() - first)});
+  }
   return pieces;
 }
 

@@ -122,6 +122,10 @@ void TrainState::initialise(const Model& model, uint64_t seed) {
     const std::vector<float> piece(static_cast<size_t>(tensor.shape.numel()), init->start);
     backend_.upload(tensor.data, piece.data(), tensor.bytes());
   }
+  begin_averages();
+}
+
+void TrainState::begin_averages() const {
   for (size_t i = 0; i < averages_.size(); ++i)
     if (averages_[i].filled_here) begin_average(averages_[i], params_[i]);
 }

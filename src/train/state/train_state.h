@@ -44,6 +44,8 @@ class TrainState {
   // Parameters and statistics as the model begins with them, parameters a function of (seed, name, element);
   // everything else zero, the averages equal to the parameters.
   void initialise(const Model& model, uint64_t seed);
+  // The averages equal to the parameters again, of those that this worker fills in.
+  void begin_averages() const;
 
   const std::vector<StateTensor>& params() const { return params_; }
   const std::vector<StateTensor>& frozen() const { return frozen_; }

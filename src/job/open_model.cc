@@ -1,0 +1,100 @@
+#include "job/open_model.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "model/hf/source.h"
+#include "model/peft_config.h"
+
+namespace lockstep {
+namespace {
+
+// Rows of tokens where the job does not say how long they are: models are made for up to 2^20 positions.
+constexpr int64_t kUsualTokens = 1024;
+
+void derive(JobSpec& spec, const char* path, std::string how) {
+  spec.origins[path] = {.kind = Origin::Kind::kDerived, .how = std::move(how)};
+}
+
+void take_sizes(JobSpec& spec) {
+  const HfModel& model = spec.model.source->model();
+  ModelSpec& sizes = spec.model;
+  sizes.family = &spec.model.source->family();
+  sizes.vocab = model.vocab;
+  sizes.image = model.image;
+  if (!spec.origins.contains("model.classes") && model.classes > 0) {
+    sizes.classes = model.classes;
+    derive(spec, "model.classes", "config.json");
+  }
+  if (!spec.origins.contains("model.seq") && sizes.family->records != Records::kImages) {
+    sizes.seq = std::min(model.max_positions, kUsualTokens);
+    derive(spec, "model.seq", fmt::format("the model takes {}", model.max_positions));
+  }
+}
+
+void open_folder(JobSpec& spec, const std::string& folder, bool weights) {
+  HfSourceOptions options{.weights = weights};
+  if (spec.model.head) options.head = static_cast<HfHead>(*spec.model.head);
+  if (spec.origins.contains("model.classes")) options.classes = spec.model.classes;
+  try {
+    spec.model.source = std::make_shared<HfSource>(folder, options);
+  } catch (const UserError& error) {
+    throw UserError("{}: model.hf: {}", spec.where("model.hf"), error.what());
+  }
+  if (options.classes && spec.model.source->model().classes == 0)
+    throw UserError(
+        "{}: model.classes is for heads that classify, and that of {} does not; remove it, or write "
+        "model.head: sequence_classification",
+        spec.where("model.classes"), folder);
+  take_sizes(spec);
+}
+
+// Each is the adapter's, unless the job says the same.
+void take_adapter(JobSpec& spec) {
+  LoraSpec& lora = spec.train.lora;
+  PeftConfig adapter;
+  try {
+    adapter = read_peft_config(lora.from);
+  } catch (const UserError& error) {
+    throw UserError("{}: train.lora.from: {}", spec.where("train.lora.from"), error.what());
+  }
+  const auto take = [&](const char* path, auto& own, const auto& theirs) {
+    if (!spec.is_default(path) && own != theirs)
+      throw UserError("{}: {} is not what {} says; remove it, or begin without train.lora.from",
+                      spec.where(path), path, adapter.path);
+    own = theirs;
+    derive(spec, path, lora.from);
+  };
+  take("train.lora.rank", lora.rank, std::optional<int64_t>(adapter.lora.rank));
+  take("train.lora.alpha", lora.alpha, adapter.lora.alpha);
+  take("train.lora.rslora", lora.rslora, adapter.lora.rank_stabilised);
+  take("train.lora.modules", lora.modules, adapter.lora.modules);
+  std::vector<std::string> saved;
+  for (const std::string& module : adapter.modules_to_save) saved.push_back(module + ".*");
+  if (!saved.empty()) take("train.lora.also_train", lora.also_train, saved);
+}
+
+}  // namespace
+
+void open_model(JobSpec& spec) {
+  if (!spec.model.hf.empty()) open_folder(spec, spec.model.hf, spec.model.init == ModelInit::kPretrained);
+  if (!spec.train.lora.from.empty()) take_adapter(spec);
+}
+
+void open_kept_model(JobSpec& spec, const std::string& checkpoint) {
+  if (!spec.model.hf.empty()) open_folder(spec, checkpoint, true);
+}
+
+bool uses_lora(const JobSpec& spec) { return spec.train.lora.rank.has_value(); }
+
+LoraSettings lora_settings(const JobSpec& spec) {
+  const LoraSpec& lora = spec.train.lora;
+  return {.rank = lora.rank.value_or(0),
+          .alpha = lora.alpha,
+          .dropout = lora.dropout,
+          .rank_stabilised = lora.rslora,
+          .start = static_cast<LoraStart>(lora.init),
+          .modules = lora.modules};
+}
+
+}  // namespace lockstep
