@@ -1,5 +1,6 @@
 #include "model/peft_config.h"
 
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -149,7 +150,8 @@ std::string peft_config_text(const PeftConfig& config, bool fan_in_fan_out, cons
                {"task_type", or_null(task)},
                {"use_dora", false},
                {"use_rslora", config.lora.rank_stabilised}};
-  if (config.lora.alpha == static_cast<double>(static_cast<int64_t>(config.lora.alpha)))
+  constexpr double kWhole = 1e15;  // up to which every whole number is itself
+  if (std::abs(config.lora.alpha) < kWhole && config.lora.alpha == std::floor(config.lora.alpha))
     json["lora_alpha"] = static_cast<int64_t>(config.lora.alpha);
   return json.dump(2) + "\n";
 }
