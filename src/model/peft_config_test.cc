@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "model/hf/adapter_names.h"
 
 namespace lockstep {
 namespace {
@@ -48,7 +49,6 @@ TEST(PeftConfig, WhatItWouldComputeDifferentlyIsRefusedByItsKey) {
            {R"("bias": "all")", "bias"},
            {R"("r": 0)", "r is 0"},
            {R"("r": 1.5)", "r is 1.5"},
-           {R"("target_modules": "q|v")", "target_modules"},
            {R"("target_modules": [])", "target_modules"},
            {R"("lora_alpha": "8")", "lora_alpha"},
            {R"("layers_to_transform": [0])", "layers_to_transform"}})
@@ -56,6 +56,20 @@ TEST(PeftConfig, WhatItWouldComputeDifferentlyIsRefusedByItsKey) {
   EXPECT_EQ(refused(R"("eva_config": null, "rank_pattern": {}, "lora_bias": false)"), "accepted");
   EXPECT_THROW(parse_peft_config("[]", "a"), UserError);
   EXPECT_THROW(parse_peft_config("{", "a"), UserError);
+}
+
+TEST(PeftConfig, AnExpressionNamesNoModules) {
+  EXPECT_TRUE(
+      parse_peft_config(R"({"peft_type": "LORA", "target_modules": ".*q"})", "a").lora.modules.empty());
+}
+
+TEST(AdapterNames, OfVitAreThoseInMemory) {
+  EXPECT_EQ(adapter_name("vit", "vit.encoder.layer.3.attention.attention.query"),
+            "vit.layers.3.attention.q_proj");
+  EXPECT_EQ(adapter_name("vit", "vit.encoder.layer.3.attention.output.dense"),
+            "vit.layers.3.attention.o_proj");
+  EXPECT_EQ(adapter_name("vit", "vit.encoder.layer.3.output.dense"), "vit.layers.3.mlp.fc2");
+  EXPECT_EQ(adapter_name("bert", "bert.encoder.layer.3.output.dense"), "bert.encoder.layer.3.output.dense");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "job/open_model.h"
+#include "model/hf/adapter_names.h"
 #include "model/hf/source.h"
 #include "model/peft_config.h"
 #include "run/merged_weights.h"
@@ -162,14 +163,15 @@ std::string last_part(const std::string& module) { return module.substr(module.r
 
 // The last parts of the layers' names, where these fit no other layer; else whole names.
 std::vector<std::string> module_names(const std::vector<LinearLayer>& all,
-                                      const std::vector<LinearLayer>& adapted) {
+                                      const std::vector<LinearLayer>& adapted, std::string_view type) {
   std::set<std::string> whole, last;
   for (const LinearLayer& layer : adapted) {
-    whole.insert(layer.module);
-    last.insert(last_part(layer.module));
+    whole.insert(adapter_name(type, layer.module));
+    last.insert(last_part(adapter_name(type, layer.module)));
   }
   const bool others = std::ranges::any_of(all, [&](const LinearLayer& layer) {
-    return last.contains(last_part(layer.module)) && !whole.contains(layer.module);
+    const std::string name = adapter_name(type, layer.module);
+    return last.contains(last_part(name)) && !whole.contains(name);
   });
   const std::set<std::string>& names = others ? whole : last;
   return {names.begin(), names.end()};
@@ -194,6 +196,7 @@ ExportReport export_peft(const TrainedModel& model, const HfExportOptions& optio
   if (!uses_lora(spec)) throw UserError("--to peft: {} was not trained with LoRA (train.lora)", model.path());
   const Model base = spec.model.family->build(spec.model, model.inputs(), 1, false);
   const std::vector<LinearLayer> adapted = adapted_layers(base, spec.train.lora.modules);
+  const std::string_view type = spec.model.source ? spec.model.source->model().model_type : "";
   std::vector<TensorSpec> tensors;
   std::map<std::string, std::string> sources;
   std::set<std::string> saved;
@@ -205,14 +208,15 @@ ExportReport export_peft(const TrainedModel& model, const HfExportOptions& optio
   for (const TensorSpec& tensor : model.weights()) {
     if (!trained.contains(tensor.name)) continue;
     const bool lora = is_lora_name(tensor.name);
-    const std::string name = lora ? tensor.name : std::string(kAdapterPrefix) + tensor.name;
+    const std::string name =
+        adapter_name(type, lora ? tensor.name : std::string(kAdapterPrefix) + tensor.name);
     tensors.push_back({name, options.dtype.value_or(DType::kF32), tensor.shape});
     sources[name] = tensor.name;
     if (!lora) saved.insert(tensor.name.substr(0, tensor.name.rfind('.')));
   }
   PeftConfig config;
   config.lora = lora_settings(spec);
-  config.lora.modules = module_names(linear_layers(base), adapted);
+  config.lora.modules = module_names(linear_layers(base), adapted, type);
   config.modules_to_save = {saved.begin(), saved.end()};
   config.base_model = spec.model.hf;
   const bool in_out = std::ranges::any_of(adapted, [](const LinearLayer& layer) { return layer.in_out; });

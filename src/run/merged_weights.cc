@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/cores.h"
 #include "base/error.h"
 #include "job/open_model.h"
 
@@ -32,7 +33,8 @@ std::vector<float> read_whole(const TrainedModel& model, const std::string& name
   return values;
 }
 
-MergedWeights::MergedWeights(const TrainedModel& model, bool merge) : model_(model) {
+MergedWeights::MergedWeights(const TrainedModel& model, bool merge)
+    : model_(model), pool_(available_cores().usable) {
   const JobSpec& spec = model.spec();
   if (uses_lora(spec) && !merge)
     throw UserError(
@@ -72,8 +74,18 @@ const MergedWeights::Matrices& MergedWeights::matrices_of(const LinearLayer& lay
   return *last_;
 }
 
-// Sums over the rank in its order, whatever part of the tensor is asked for.
+// Each element is a sum of its own, so it does not matter how they are cut.
 void MergedWeights::add_product(const Matrices& m, int64_t first, std::span<float> into) const {
+  constexpr size_t kTask = size_t{1} << 14;
+  pool_.run(static_cast<int64_t>((into.size() + kTask - 1) / kTask), [&](int64_t task) {
+    const size_t begin = static_cast<size_t>(task) * kTask;
+    add_rows(m, first + static_cast<int64_t>(begin),
+             into.subspan(begin, std::min(kTask, into.size() - begin)));
+  });
+}
+
+// Sums over the rank in its order, whatever part of the tensor is asked for.
+void MergedWeights::add_rows(const Matrices& m, int64_t first, std::span<float> into) const {
   const int64_t width = m.layer.in_out ? m.layer.out : m.layer.in;
   std::vector<float> sums;
   for (size_t done = 0; done < into.size();) {

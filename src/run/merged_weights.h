@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "model/lora.h"
 #include "prepare/trained_model.h"
 
@@ -31,8 +32,10 @@ class MergedWeights {
   };
   const Matrices& matrices_of(const LinearLayer& layer) const;
   void add_product(const Matrices& matrices, int64_t first, std::span<float> into) const;
+  void add_rows(const Matrices& matrices, int64_t first, std::span<float> into) const;
 
   const TrainedModel& model_;
+  mutable ThreadPool pool_;
   double scale_ = 1;
   int64_t rank_ = 0;
   std::vector<TensorSpec> tensors_;

@@ -138,6 +138,14 @@ TEST(HfRun, FrozenPartsKeepTheirBytesAndHaveNoState) {
   EXPECT_EQ(only.weights_sha256, job.summary("run").weights_sha256);
 }
 
+TEST(HfRun, HalvesAreFrozenAsTheyAre) {
+  const HfCase job(DType::kF16);
+  const std::string hash = job.trained("run", kLora).weights_sha256;
+  EXPECT_EQ(job.with("two", kLora, {"strategy.workers=2"}).weights_sha256, hash);
+  const SafetensorsReader kept(job.output("run") + "/checkpoint-8/model.safetensors");
+  EXPECT_EQ(kept.at("lm_head.weight").tensor.dtype, DType::kF16);
+}
+
 TEST(HfRun, NeedsItsFolderNoMoreOnceItHasBegun) {
   const HfCase job;
   job.trained("run", kLora);
