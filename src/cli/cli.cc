@@ -72,6 +72,7 @@ int run_cli(int argc, char** argv) {
   add_bench_command(app);
   add_data_command(app);
   add_export_command(app);
+  add_inspect_command(app);
   add_completion_command(app);
   add_help_command(app);
   try {

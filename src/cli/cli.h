@@ -22,6 +22,7 @@ void add_lr_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_data_command(CLI::App& app);
 void add_export_command(CLI::App& app);
+void add_inspect_command(CLI::App& app);
 void add_help_command(CLI::App& app);
 void add_completion_command(CLI::App& app);
 

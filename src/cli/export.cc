@@ -1,5 +1,5 @@
-// lockstep export RUN --to safetensors|onnx: a trained model as files for other programs. Touches nothing of
-// the run.
+// lockstep export RUN --to hf|peft|safetensors|onnx: a trained model as files for other programs. Touches
+// nothing of the run.
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <memory>
@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cli/cli.h"
 #include "run/export_description.h"
+#include "run/export_hf.h"
 #include "run/export_model.h"
 
 namespace lockstep {
@@ -16,10 +17,31 @@ struct ExportCommand {
   std::string run;
   std::string to;
   bool external_data = false;
+  std::string dtype;
   ExportOptions options;
+  HfExportOptions folder;
 };
 
-void run_export(const ExportCommand& command) {
+ExportReport export_as_folder(const TrainedModel& model, const ExportCommand& command) {
+  HfExportOptions options = command.folder;
+  options.out =
+      command.options.out.empty() ? fmt::format("{}-{}", model.spec().name, command.to) : command.options.out;
+  if (command.dtype == "float32") options.dtype = DType::kF32;
+  if (command.dtype == "bfloat16") options.dtype = DType::kBF16;
+  if (command.dtype == "float16") options.dtype = DType::kF16;
+  for (const auto& [given, name] : {std::pair{command.external_data, "--external-data"},
+                                    {command.options.overwrite, "--overwrite"},
+                                    {command.options.sample > 0, "--sample"}})
+    if (given) throw UserError("{} does not go with --to {}; leave it out", name, command.to);
+  if (command.to == "hf") return export_hf(model, options);
+  if (options.merge)
+    throw UserError("--merge does not go with --to peft; say --to hf to write the merged model");
+  return export_peft(model, options);
+}
+
+ExportReport export_as_files(const TrainedModel& model, const ExportCommand& command) {
+  if (command.folder.merge || !command.dtype.empty())
+    throw UserError("{} is for --to hf", command.folder.merge ? "--merge" : "--dtype");
   ExportOptions options = command.options;
   options.to = command.to == "onnx" ? ExportFormat::kOnnx : ExportFormat::kSafetensors;
   if (command.external_data) {
@@ -27,8 +49,13 @@ void run_export(const ExportCommand& command) {
       throw UserError("--external-data is for --to onnx; a safetensors file holds its weights itself");
     options.inline_limit = 0;
   }
+  return export_model(model, options);
+}
+
+void run_export(const ExportCommand& command) {
   const TrainedModel model(open_trained_run(command.run));
-  const ExportReport report = export_model(model, options);
+  const bool folder = command.to == "hf" || command.to == "peft";
+  const ExportReport report = folder ? export_as_folder(model, command) : export_as_files(model, command);
   std::cout << fmt::format("{}, step {}{}\n", model.path(), model.step(),
                            model.averaged() ? ", moving averages of the weights" : "");
   const auto print_ports = [](const char* what, const std::vector<OnnxPort>& ports) {
@@ -54,9 +81,20 @@ void add_export_command(CLI::App& app) {
       ->required();
   command->add_option("--to", options->to, "the format to write")
       ->required()
-      ->check(CLI::IsMember({"safetensors", "onnx"}));
-  command->add_option("--out", options->options.out,
-                      "the file; by default the job's name with the format's ending");
+      ->check(CLI::IsMember({"hf", "peft", "safetensors", "onnx"}));
+  command->add_option(
+      "--out", options->options.out,
+      "the file, or of hf and peft the folder; by default the job's name with the format's ending");
+  command->add_flag("--merge", options->folder.merge,
+                    "of hf: add LoRA's matrices to the weights they belong to");
+  command
+      ->add_option("--dtype", options->dtype,
+                   "of hf and peft: the type of the weights; by default that of the run")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}));
+  command
+      ->add_option("--shard-size", options->folder.shard_bytes,
+                   "of hf: the most that a file holds, as in 5GB")
+      ->transform(CLI::AsSizeValue(true));
   command->add_flag("--overwrite", options->options.overwrite, "replace files of an earlier export");
   command->add_flag("--external-data", options->external_data,
                     "keep the weights of an ONNX model in a file beside it, as always beyond 2 GB");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/hf/adapter_names.h"
 #include "model/hf/preprocessor.h"
 #include "model/hf/source.h"
 #include "model/peft_config.h"
@@ -73,12 +74,44 @@ void open_folder(JobSpec& spec, const std::string& folder, bool weights) {
   take_preprocessor(spec);
 }
 
+std::string_view model_type_of(const JobSpec& spec) {
+  return spec.model.source ? spec.model.source->model().model_type : std::string_view();
+}
+
+// The layers that an adapter has matrices for, by the names of the model's files.
+std::vector<std::string> modules_in(const HfWeightFiles& files, const JobSpec& spec) {
+  const Model model = spec.model.source ? spec.model.source->model().build({})
+                                        : spec.model.family->build(spec.model, {}, 1, true);
+  std::vector<std::string> modules;
+  for (const LinearLayer& layer : linear_layers(model))
+    if (files.find(lora_a_name(adapter_name(model_type_of(spec), layer.module))) != nullptr)
+      modules.push_back(layer.module);
+  if (modules.empty())
+    throw UserError("{}: none of its matrices belongs to a layer of this model", files.folder());
+  return modules;
+}
+
+// What PEFT says, made good by what the adapter holds: it names heads that only other models have, and
+// modules by expressions or as they are called in memory.
+PeftConfig adapter_of(const JobSpec& spec) {
+  PeftConfig adapter = read_peft_config(spec.train.lora.from);
+  const HfWeightFiles files(spec.train.lora.from, "adapter_model");
+  std::erase_if(adapter.modules_to_save, [&](const std::string& module) {
+    const std::string begin = fmt::format("{}{}.", kAdapterPrefix, module);
+    return std::ranges::none_of(
+        files.tensors(), [&](const StoredTensor& tensor) { return tensor.spec().name.starts_with(begin); });
+  });
+  const bool renamed = adapter_name(model_type_of(spec), "encoder.layer.") != "encoder.layer.";
+  if (adapter.lora.modules.empty() || renamed) adapter.lora.modules = modules_in(files, spec);
+  return adapter;
+}
+
 // Each is the adapter's, unless the job says the same.
 void take_adapter(JobSpec& spec) {
   LoraSpec& lora = spec.train.lora;
   PeftConfig adapter;
   try {
-    adapter = read_peft_config(lora.from);
+    adapter = adapter_of(spec);
   } catch (const UserError& error) {
     throw UserError("{}: train.lora.from: {}", spec.where("train.lora.from"), error.what());
   }

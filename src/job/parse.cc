@@ -93,8 +93,10 @@ class Filler {
       throw UserError("{}: {} does not go with {} {}; remove it, or write {}", given.origin.place(), key,
                       field.selector(), selected, fmt::join(values, " or "));
     }
-    throw UserError("{}: {} does not go with {} {}; remove it (what goes with it: {})", given.origin.place(),
-                    key, field.selector(), selected, fmt::join(others, ", "));
+    const std::string with = selected == kOfFolder ? fmt::format("model.hf {}", spec_.model.hf)
+                                                   : fmt::format("{} {}", field.selector(), selected);
+    throw UserError("{}: {} does not go with {}; remove it (what goes with it: {})", given.origin.place(),
+                    key, with, fmt::join(others, ", "));
   }
 
   [[noreturn]] void missing(const Field& field) const {

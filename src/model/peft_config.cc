@@ -1,5 +1,6 @@
 #include "model/peft_config.h"
 
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -87,7 +88,7 @@ std::vector<std::string> modules_of(const PeftReader& reader) {
   const Json* value = reader.find("target_modules");
   if (value != nullptr && value->is_string()) {
     if (value->get_ref<const std::string&>() == kAllLinear) return {std::string(kAllLinear)};
-    reader.fail("target_modules", "modules that are named by a regular expression are not read; list them");
+    return {};
   }
   std::vector<std::string> modules = reader.texts("target_modules");
   if (modules.empty()) reader.fail("target_modules", "list the modules that it adapts");
@@ -149,7 +150,8 @@ std::string peft_config_text(const PeftConfig& config, bool fan_in_fan_out, cons
                {"task_type", or_null(task)},
                {"use_dora", false},
                {"use_rslora", config.lora.rank_stabilised}};
-  if (config.lora.alpha == static_cast<double>(static_cast<int64_t>(config.lora.alpha)))
+  constexpr double kWhole = 1e15;  // up to which every whole number is itself
+  if (std::abs(config.lora.alpha) < kWhole && config.lora.alpha == std::floor(config.lora.alpha))
     json["lora_alpha"] = static_cast<int64_t>(config.lora.alpha);
   return json.dump(2) + "\n";
 }

@@ -17,7 +17,7 @@ struct PeftConfig {
 
 // The folder's adapter_config.json. Throws UserError for what is damaged, and for adapters that this program
 // would compute differently: other kinds than LORA, DoRA, ranks or scales that differ by module, trained
-// biases, modules that are named by a regular expression.
+// biases. Where an expression names the modules, there are none in the result: the adapter's tensors tell.
 PeftConfig read_peft_config(const std::string& folder);
 PeftConfig parse_peft_config(std::string_view text, const std::string& path);
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "job/open_model.h"
+#include "model/hf/adapter_names.h"
 #include "model/hf/source.h"
 #include "prepare/some_names.h"
 
@@ -48,13 +49,15 @@ struct Piece {
 
 // The adapter's tensors, each the parameter of its name; those of modules that it holds as a whole have
 // PEFT's prefix.
-std::vector<WeightMatch::Taken> match_adapter(const HfWeightFiles& files, const Model& model) {
+std::vector<WeightMatch::Taken> match_adapter(const HfWeightFiles& files, const Model& model,
+                                              std::string_view model_type) {
   std::vector<WeightMatch::Taken> taken;
   std::vector<std::string> problems;
   std::set<const StoredTensor*> used;
   for (const TensorSpec& tensor : parameter_specs(model)) {
     const bool lora = is_lora_name(tensor.name);
-    const StoredTensor* found = files.find(lora ? tensor.name : std::string(kAdapterPrefix) + tensor.name);
+    const std::string name = lora ? tensor.name : std::string(kAdapterPrefix) + tensor.name;
+    const StoredTensor* found = files.find(adapter_name(model_type, name));
     if (found == nullptr) {
       if (lora) problems.push_back(fmt::format("{} is not there", tensor.name));
       continue;
@@ -92,7 +95,8 @@ std::optional<PretrainedWeights> PretrainedWeights::of_job(const JobSpec& spec, 
   if (!spec.train.lora.from.empty()) {
     try {
       const auto files = std::make_shared<const HfWeightFiles>(spec.train.lora.from, "adapter_model");
-      weights.parts_.push_back({kAdapterField, files, match_adapter(*files, model)});
+      weights.parts_.push_back(
+          {kAdapterField, files, match_adapter(*files, model, source ? source->model().model_type : "")});
     } catch (const UserError& error) {
       throw UserError("{}: train.lora.from: {}", spec.where("train.lora.from"), error.what());
     }
