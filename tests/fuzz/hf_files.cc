@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "model/hf/family.h"
+#include "model/hf/preprocessor.h"
 #include "model/hf/weight_index.h"
 #include "model/peft_config.h"
 
@@ -44,6 +45,17 @@ bool check_hf_config(std::string_view text) {
     if (!is_small(config)) return false;
     const auto model = make_hf_model(config);
     return !model->build({}).params.empty();
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
+bool check_preprocessor(std::string_view text) {
+  try {
+    const HfPreprocessor found = parse_preprocessor(text, "preprocessor_config.json");
+    LOCKSTEP_CHECK(found.size >= 1 && (found.stretched || found.short_side >= found.size), "{} pixels of {}",
+                   found.size, found.short_side);
+    return true;
   } catch (const UserError&) {
     return false;
   }

@@ -10,6 +10,8 @@
 namespace lockstep {
 namespace {
 
+constexpr int64_t kLargest = 1 << 16;  // of pixels and channels
+
 class HfVit final : public HfModel {
  public:
   HfVit(const HfConfig& config, HfHead) {
@@ -22,6 +24,9 @@ class HfVit final : public HfModel {
     patch = config.size("patch_size", 16, 1);
     if (image % patch != 0) config.fail("patch_size", fmt::format("it does not divide image_size {}", image));
     channels = config.size("num_channels", 3, 1);
+    // So that no product of them overflows.
+    for (const auto& [key, value] : {std::pair{"image_size", image}, {"num_channels", channels}})
+      if (value > kLargest) config.fail(key, fmt::format("it must be at most {}", kLargest));
     epsilon = config.number("layer_norm_eps", 1e-12);
     deviation = config.number("initializer_range", 0.02);
     activation = read_activation(config, "hidden_act", "gelu");
