@@ -13,6 +13,7 @@
 #include "fuzz/graph_text.h"
 #include "fuzz/hf_files.h"
 #include "fuzz/image.h"
+#include "fuzz/jinja.h"
 #include "fuzz/job.h"
 #include "fuzz/labels.h"
 #include "fuzz/launch_environment.h"
@@ -58,6 +59,7 @@ TEST(FuzzCorpus, EveryFileIsParquetOrAUserError) { replay("parquet", check_parqu
 TEST(FuzzCorpus, EveryFileIsAnIndexOrAUserError) { replay("shard_index", check_shard_index); }
 TEST(FuzzCorpus, EveryFileOfRowsIsTakenOrRefused) { replay("row_file", check_row_file); }
 TEST(FuzzCorpus, EveryFileBesideTheDataIsTakenOrRefused) { replay("sidecar", check_sidecar); }
+TEST(FuzzCorpus, EveryTextIsAChatTemplateOrAUserError) { replay("jinja", check_jinja); }
 TEST(FuzzCorpus, EveryTextIsAFieldOrRefused) { replay("field", check_field); }
 TEST(FuzzCorpus, EveryTextIsLabelsOrAUserError) { replay("labels", check_labels); }
 TEST(FuzzCorpus, EveryTextIsAFilterOrAUserError) { replay("filter", check_filter); }

@@ -28,6 +28,7 @@ filter 512
 graph_text 4096
 hf_files 4096
 image 4096
+jinja 2048
 job 4096
 jsonl 4096
 labels 2048
