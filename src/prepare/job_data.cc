@@ -7,6 +7,7 @@
 #include "prepare/job_options.h"
 #include "prepare/job_reading.h"
 #include "prepare/table_reading.h"
+#include "prepare/text_reading.h"
 
 namespace lockstep {
 namespace {
@@ -15,6 +16,7 @@ using Format = DataOptions::Format;
 
 Format format_of(const JobSpec& spec) {
   const DataFormat format = *spec.data.train.format;
+  if (is_tokenized(spec)) return Format::kTokenized;
   if (std::find(kTableFormats.begin(), kTableFormats.end(), format) != kTableFormats.end())
     return Format::kTable;
   if (format == DataFormat::kText) return Format::kText;
@@ -260,8 +262,7 @@ DataOptions job_data_options(const JobSpec& spec, const HostShare& host) {
   options.vocab = spec.model.vocab;
   options.classes = spec.model.classes;
   options.image = spec.model.image;
-  options.best_fit = spec.data.pack == TokenPacking::kBestFit;
-  options.separate = spec.data.documents == DocumentUse::kSeparate;
+  set_text_reading(spec, options);
   set_images(spec, options);
   options.threads = job_threads(spec, host);
   for (const TransformSpec& transform : spec.data.train.transforms)

@@ -19,6 +19,16 @@ namespace lockstep {
 
 struct TableReport;
 
+// Documents of text and conversations that a language model learns: data/open/tokenized.h.
+struct TokenizedOptions {
+  std::string tokenizer;  // a folder or file
+  std::string format;     // "text", or that of a table; empty: there is nothing to tokenize
+  std::string text, messages, prompt, response;  // columns
+  std::string chat_template;
+  bool loss_on_all = false;
+  int text_documents = 0;  // TextDocuments
+};
+
 struct PartOptions {
   std::vector<std::string> files;  // of tables and text: paths, folders, patterns
   int64_t samples = 0;             // of generated data
@@ -29,6 +39,7 @@ struct DataOptions {
     kTable,  // files of a format with named columns: data/table/table.h
     kText,
     kTokens,         // corpora of tokens: data/open/corpus.h
+    kTokenized,      // documents of text or conversations, tokenized once and kept: data/open/tokenized.h
     kImages,         // folders of images by class: data/open/image_data.h
     kTar,            // tar shards of images: likewise
     kFraud,          // generated card transactions, as data/synthetic/fraud_shards.h makes them
@@ -69,6 +80,7 @@ struct DataOptions {
   Augmentation augment;                     // of training images
   int64_t resize = 0;                       // of images that are not cut at random: data/open/image_data.h
   Normalisation colors;                     // of images
+  TokenizedOptions tokenized = {};
   std::string text_column = {};             // of tables for the encoder; empty: the table is for others
   IndexProgress progress = {};              // while files are indexed
   IndexFolder index_folder = {};            // of files; where it takes no more, no rows are kept either
@@ -88,6 +100,7 @@ struct Data {
   // Of tables for a tabular model: what the label means, and in a sentence how that was decided.
   std::optional<LabelEncoding> labels = {};
   std::string label_decision = {};
+  std::vector<std::string> notes = {};  // what was tokenized, cut and left out, for people
 };
 
 Data open_data(const DataOptions& options);
