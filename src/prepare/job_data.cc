@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "chat/row_tokenizer.h"
 #include "data/shards/shard_set.h"
 #include "prepare/job_options.h"
 #include "prepare/job_reading.h"
@@ -257,6 +258,8 @@ DataOptions job_data_options(const JobSpec& spec, const HostShare& host) {
     check_text(spec);
     options.encoding.label = spec.data.train.label;
     options.text_column = spec.data.train.text;
+    if (!job_tokenizer(spec).empty() && !options.text_column.empty())
+      options.text_tokenizer = RowTokenizer::open(job_tokenizer(spec));
   }
   options.seq = spec.model.seq;
   options.vocab = spec.model.vocab;
@@ -266,7 +269,8 @@ DataOptions job_data_options(const JobSpec& spec, const HostShare& host) {
   set_images(spec, options);
   options.threads = job_threads(spec, host);
   for (const TransformSpec& transform : spec.data.train.transforms)
-    options.transforms.push_back({transform.name, {transform.settings.begin(), transform.settings.end()}});
+    options.transforms.push_back(
+        with_tokenizer(spec, {transform.name, {transform.settings.begin(), transform.settings.end()}}));
   options.bad = spec.data.errors.policy == DataErrors::kSkip ? BadRecords::kSkip : BadRecords::kStop;
   options.most_bad = options.bad == BadRecords::kSkip ? spec.data.errors.limit : 0;
   set_table_reading(spec, options);

@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "chat/chat_template.h"
+#include "chat/row_tokenizer.h"
+#include "model/hf/source.h"
 
 namespace lockstep {
 namespace {
@@ -52,7 +54,18 @@ void refuse_tables_keys(const JobSpec& spec) {
 }  // namespace
 
 std::string job_tokenizer(const JobSpec& spec) {
-  return spec.data.tokenizer.empty() ? spec.model.hf : spec.data.tokenizer;
+  if (!spec.data.tokenizer.empty()) return spec.data.tokenizer;
+  // A folder without one is of a model that was trained on bytes.
+  if (!spec.model.source || !has_tokenizer(spec.model.source->folder())) return "";
+  return spec.model.source->folder();
+}
+
+TransformOptions with_tokenizer(const JobSpec& spec, TransformOptions transform) {
+  const auto method = transform.settings.find("method");
+  const bool bytes = method != transform.settings.end() && method->second == std::vector<std::string>{"bytes"};
+  if (transform.name == "tokenise" && !bytes && !job_tokenizer(spec).empty())
+    transform.settings.try_emplace("tokenizer", std::vector<std::string>{job_tokenizer(spec)});
+  return transform;
 }
 
 bool is_tokenized(const JobSpec& spec) {

@@ -18,6 +18,7 @@
 namespace lockstep {
 
 struct TableReport;
+class RowTokenizer;
 
 // Documents of text and conversations that a language model learns: data/open/tokenized.h.
 struct TokenizedOptions {
@@ -81,6 +82,8 @@ struct DataOptions {
   int64_t resize = 0;                       // of images that are not cut at random: data/open/image_data.h
   Normalisation colors;                     // of images
   TokenizedOptions tokenized = {};
+  // Of text that is classified; null: its bytes are tokens.
+  std::shared_ptr<const RowTokenizer> text_tokenizer = {};
   std::string text_column = {};             // of tables for the encoder; empty: the table is for others
   IndexProgress progress = {};              // while files are indexed
   IndexFolder index_folder = {};            // of files; where it takes no more, no rows are kept either

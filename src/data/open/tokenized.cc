@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "chat/row_tokenizer.h"
 #include "data/open/corpus.h"
 #include "data/open/part_options.h"
 #include "data/tokenize/corpus_files.h"

@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/sha256.h"
 #include "data/bytes/files.h"
 #include "data/bytes/kept_file.h"
@@ -138,28 +137,6 @@ KeptCorpus keep_corpus(const TokenizeOptions& options, TokenFileLayout layout, c
   }
   kept.report = report_of(*kept.tokens);
   return kept;
-}
-
-std::string tokenizer_fingerprint(const std::string& path) {
-  Sha256 hash;
-  const bool is_folder = fs::is_directory(path);
-  const fs::path folder = is_folder ? fs::path(path) : fs::path(path).parent_path();
-  const auto add = [&](const fs::path& file) {
-    if (!fs::is_regular_file(file)) return;
-    const std::string content = read_file(file.string());
-    hash.update(fmt::format("{} {}\n", file.filename().string(), content.size()));
-    hash.update(content);
-  };
-  if (!is_folder) {
-    add(path);
-  } else if (fs::exists(folder / "tokenizer.json")) {
-    add(folder / "tokenizer.json");
-  } else {
-    for (const std::string& file : files_under(path))
-      if (file.ends_with(".model")) add(file);
-  }
-  add(folder / "tokenizer_config.json");
-  return hash.finish();
 }
 
 }  // namespace lockstep

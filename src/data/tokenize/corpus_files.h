@@ -54,7 +54,4 @@ struct KeptCorpus {
 // file. Throws UserError for what cannot be tokenized, and where the folder cannot be written.
 KeptCorpus keep_corpus(const TokenizeOptions& options, TokenFileLayout layout, const std::string& key);
 
-// A hash of the files of a tokenizer.
-std::string tokenizer_fingerprint(const std::string& path);
-
 }  // namespace lockstep

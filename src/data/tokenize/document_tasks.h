@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "chat/row_tokenizer.h"
 #include "data/tokenize/tokenize.h"
 
 namespace lockstep {
@@ -31,10 +32,7 @@ class DocumentTasks {
 };
 
 // What stands before and after the tokens of every document.
-struct DocumentFrame {
-  std::vector<int32_t> before, after;
-};
-DocumentFrame document_frame(const TokenizeOptions& options);
+TextFrame document_frame(const TokenizeOptions& options);
 
 // The options outlive the tasks, and the files or records the tasks that were made of them.
 std::unique_ptr<DocumentTasks> text_tasks(const TokenizeOptions& options,

@@ -89,7 +89,7 @@ class TableTasks : public DocumentTasks {
 
   const TokenizeOptions& options_;
   const ShardSet& records_;
-  DocumentFrame frame_;
+  TextFrame frame_;
   int64_t together_ = 1, next_ = 0;
 };
 

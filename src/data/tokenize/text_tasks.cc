@@ -148,7 +148,7 @@ class TextTasks : public DocumentTasks {
 
   const TokenizeOptions& options_;
   const std::vector<std::unique_ptr<ByteSource>>& files_;
-  DocumentFrame frame_;
+  TextFrame frame_;
   size_t file_ = 0;
   std::unique_ptr<TextLines> lines_;  // of the file
   bool begins_ = true;                // the next piece begins its file
@@ -156,18 +156,9 @@ class TextTasks : public DocumentTasks {
 
 }  // namespace
 
-DocumentFrame document_frame(const TokenizeOptions& options) {
-  DocumentFrame frame;
-  const Tokenizer& tokenizer = *options.tokenizer;
-  if (options.special_tokens) {
-    // Where the tokens of a text stand within its framed ones.
-    const std::vector<int32_t> plain = tokenizer.encode("a", false), framed = tokenizer.encode("a", true);
-    const auto at = std::search(framed.begin(), framed.end(), plain.begin(), plain.end());
-    if (plain.empty() || at == framed.end())
-      throw UserError("the tokenizer does not frame texts with special tokens; tokenize without them");
-    frame.before.assign(framed.begin(), at);
-    frame.after.assign(at + std::ssize(plain), framed.end());
-  }
+TextFrame document_frame(const TokenizeOptions& options) {
+  TextFrame frame;
+  if (options.special_tokens) frame = text_frame(*options.tokenizer);
   if (options.eos && (frame.after.empty() || frame.after.back() != *options.eos))
     frame.after.push_back(*options.eos);
   return frame;
