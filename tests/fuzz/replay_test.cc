@@ -27,6 +27,7 @@
 #include "fuzz/sidecar.h"
 #include "fuzz/store_message.h"
 #include "fuzz/tar.h"
+#include "fuzz/tokenizer.h"
 #include "fuzz/tokens.h"
 
 namespace lockstep::testing {
@@ -78,6 +79,8 @@ TEST(FuzzCorpus, EveryTextIsAManifestOrAUserError) { replay("checkpoint", check_
 TEST(FuzzCorpus, EveryTextIsASavedStateOrAUserError) { replay("checkpoint", check_saved_state); }
 TEST(FuzzCorpus, EveryByteIsANoticeOrRefused) { replay("notice", check_notice); }
 TEST(FuzzCorpus, EveryByteIsACorpusOfTokensOrAUserError) { replay("tokens", check_tokens); }
+TEST(FuzzCorpus, EveryTextIsATokenizerOrAUserError) { replay("tokenizer_json", check_tokenizer_json); }
+TEST(FuzzCorpus, EveryByteIsPiecesOrAUserError) { replay("sentencepiece", check_sentencepiece); }
 TEST(FuzzCorpus, EveryByteIsATarShardOrAUserError) { replay("tar", check_tar); }
 TEST(FuzzCorpus, EveryByteIsAnImageOrRefused) { replay("image", check_image); }
 TEST(FuzzCorpus, EveryByteIsAMessageOrRefused) { replay("store_message", check_store_message); }
