@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "chat/chat_template.h"
+#include "chat/chat_encoder.h"
+#include "chat/tokenizer_testing.h"
+#include "data/tokenize/tokenize.h"
 #include "jinja/template.h"
 
 namespace lockstep {
@@ -51,6 +53,42 @@ TEST(ChatGolden, TemplatesRenderAsTheEngineOfTransformersDoes) {
   }
   EXPECT_GT(refused, 0u);
   EXPECT_GT(golden["cases"].size(), refused);
+}
+
+struct Collected : TokenSink {
+  void append(std::span<const int32_t> ids, std::span<const uint8_t>) override { all.insert(all.end(), ids.begin(), ids.end()); }
+  void end_document() override { ++documents; }
+  std::vector<int32_t> all;
+  int documents = 0;
+};
+
+TEST(ChatGolden, ConversationsInListsOfStructsAreThoseOfJson) {
+  const Json golden = Json::parse(read_file(kFolder + "rendered.json"));
+  TokenizeOptions options;
+  options.tokenizer = std::make_shared<testing::ByteTokenizer>(std::vector<std::string>{"<s>", "</s>"});
+  options.chat = std::make_shared<ChatEncoder>(options.tokenizer, find_chat_template("chatml", ""), ChatLoss::kResponses);
+  options.input.format = "parquet";
+  options.input.files = {kFolder + "messages.parquet"};
+  options.input.messages = "talk";
+  options.index_folder.writes = false;
+  EXPECT_THROW(
+      {
+        Collected sink;
+        DocumentSet(options).tokenize(sink);
+      },
+      UserError);
+  // One conversation is empty and one is missing.
+  options.bad = BadRecords::kSkip;
+  options.most_bad = 0.5;
+  Collected sink;
+  EXPECT_EQ(DocumentSet(options).tokenize(sink).bad, 2);
+  std::vector<int32_t> expected;
+  for (const char* name : {"one", "system", "thought"}) {
+    const ChatTokens tokens = options.chat->encode(value_of_json(golden["conversations"][name].dump()));
+    expected.insert(expected.end(), tokens.ids.begin(), tokens.ids.end());
+  }
+  EXPECT_EQ(sink.all, expected);
+  EXPECT_EQ(sink.documents, 3);
 }
 
 }  // namespace

@@ -1,13 +1,15 @@
 """Writes chat/rendered.json, what chat_golden_test.cc compares with: conversations as the engine that transformers
 uses renders them, with the templates that Lockstep knows by name (read from src/chat/named_templates.cc) and with
-those beside this file.
-Run: python tests/golden/make_chat_golden.py   (needs transformers, jinja2)
+those beside this file; and chat/messages.parquet, conversations as lists of structs.
+Run: python tests/golden/make_chat_golden.py   (needs transformers, jinja2, pyarrow)
 """
 
 import json
 import pathlib
 import re
 
+import pyarrow
+import pyarrow.parquet
 from transformers.utils.chat_template_utils import render_jinja_template
 
 HERE = pathlib.Path(__file__).parent
@@ -38,7 +40,15 @@ CONVERSATIONS = {
 }
 
 
+def write_parquet():
+    messages = pyarrow.list_(pyarrow.struct([("content", pyarrow.string()), ("role", pyarrow.string())]))
+    conversations = [CONVERSATIONS["one"], [], CONVERSATIONS["system"], None, CONVERSATIONS["thought"]]
+    table = pyarrow.table({"id": list(range(5)), "talk": pyarrow.array(conversations, type=messages)})
+    pyarrow.parquet.write_table(table, HERE / "chat/messages.parquet")
+
+
 def main():
+    write_parquet()
     text = NAMED.read_text()
     sources = {name: re.search(rf'{variable} = R"jinja\((.*?)\)jinja"', text, re.S).group(1)
                for name, variable in re.findall(r'\{"([a-z0-9-]+)", (k\w+)\}', text)}

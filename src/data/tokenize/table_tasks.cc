@@ -63,7 +63,8 @@ class TableTasks : public DocumentTasks {
     ChatTokens tokens =
         input.messages.empty()
             ? options_.chat->encode(text_of(block, input.prompt, record), text_of(block, input.response, record))
-            : options_.chat->encode(messages_of(text_of(block, input.messages, record)));
+        : input.roles.empty() ? options_.chat->encode(messages_of(text_of(block, input.messages, record)))
+                              : options_.chat->encode(messages_of(block, record));
     if (options_.longest > 0 && std::ssize(tokens.ids) > options_.longest) {
       tokens.ids.resize(static_cast<size_t>(options_.longest));
       tokens.counts.resize(static_cast<size_t>(options_.longest));
@@ -77,6 +78,30 @@ class TableTasks : public DocumentTasks {
     out.ids.insert(out.ids.end(), tokens.ids.begin(), tokens.ids.end());
     out.counts.insert(out.counts.end(), tokens.counts.begin(), tokens.counts.end());
     out.ends.push_back(out.ids.size());
+  }
+
+  // Of two lists.
+  JinjaValue messages_of(const ColumnBlock& block, size_t record) const {
+    const auto range = [&](const std::string& name) {
+      const BlockColumn& column = block.column(name);
+      if (column.type() != ValueType::kBytes || column.width != kVarying)
+        throw UserError("column '{}' holds {}, not lists of text", name, name_of(column.type()));
+      const auto begin = static_cast<size_t>(record == 0 ? 0 : column.ends[record - 1]);
+      return std::span(column.as<std::string_view>())
+          .subspan(begin, static_cast<size_t>(column.ends[record]) - begin);
+    };
+    const auto roles = range(options_.input.roles), contents = range(options_.input.contents);
+    if (roles.size() != contents.size())
+      throw UserError("column '{}' has {} roles and {} contents", options_.input.messages, roles.size(),
+                      contents.size());
+    JinjaList messages;
+    for (size_t i = 0; i < roles.size(); ++i) {
+      JinjaDict message;
+      message.put("role", JinjaValue(roles[i]));
+      message.put("content", JinjaValue(contents[i]));
+      messages.emplace_back(std::move(message));
+    }
+    return {std::move(messages)};
   }
 
   JinjaValue messages_of(std::string_view json) const {

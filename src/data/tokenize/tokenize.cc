@@ -14,6 +14,8 @@ namespace {
 
 std::vector<BlockField> wanted_columns(const DocumentInput& input) {
   std::vector<BlockField> columns;
+  if (!input.roles.empty())
+    return {{input.roles, ValueType::kBytes, kVarying}, {input.contents, ValueType::kBytes, kVarying}};
   for (const std::string* name : {&input.column, &input.messages, &input.prompt, &input.response})
     if (!name->empty()) columns.push_back({*name, ValueType::kBytes, 1});
   if (columns.empty()) throw UserError("name the column of {} that holds the text", input.format);
@@ -40,6 +42,20 @@ void check_vocabulary(const TokenizeOptions& options, const std::vector<int32_t>
       most, options.tokenizer->token_of(most).value_or(""), options.vocab, options.tokenizer->vocab_size());
 }
 
+// Where a column of messages is a list of structs: the columns of its roles and contents.
+void find_lists(const std::string& file, const IndexFolder& folder, DocumentInput& input) {
+  if (input.messages.empty() || input.format != "parquet") return;
+  const auto shard = open_shard(file, folder);
+  for (const auto& [name, reason] : make_format(input.format, {})->unread(*shard)) {
+    if (!name.starts_with(input.messages + ".")) continue;
+    if (name.ends_with(".role")) input.roles = name;
+    if (name.ends_with(".content")) input.contents = name;
+  }
+  if (input.roles.empty() != input.contents.empty())
+    throw UserError("{}: the structs of column '{}' have no {}; they need role and content", file, input.messages,
+                    input.roles.empty() ? "role" : "content");
+}
+
 }  // namespace
 
 std::string DocumentInput::text() const {
@@ -50,7 +66,7 @@ std::string DocumentInput::text() const {
 }
 
 struct DocumentSet::Parts {
-  const TokenizeOptions options;
+  TokenizeOptions options;
   std::vector<std::unique_ptr<ByteSource>> files;  // of text
   std::unique_ptr<ShardSet> records;               // of tables; of text, for the hashes of its files
 
@@ -66,8 +82,10 @@ DocumentSet::DocumentSet(const TokenizeOptions& options) : parts_(new Parts{opti
                       .most_bad = options.most_bad,
                       .check_columns = true};
   if (!input.is_text()) {
-    auto format = table_format(options);
-    const std::vector<std::string> files = expand_files(input.files, format->suffix());
+    const std::vector<std::string> files = expand_files(input.files, make_format(input.format, {})->suffix());
+    if (files.empty()) throw UserError("no {} files are given", input.format);
+    find_lists(files[0], options.index_folder, parts_->options.input);
+    auto format = table_format(parts_->options);
     parts_->records = std::make_unique<ShardSet>(std::move(format), files, set);
     return;
   }

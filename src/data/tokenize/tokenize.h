@@ -28,9 +28,10 @@ struct DocumentInput {
   TextDocuments documents = TextDocuments::kFile;    // of text files
   std::string column = {};                           // of tables: the text
   // Of tables of conversations: a column of messages (a list of objects with role and content, or its JSON), or
-  // one of prompts and one of responses.
+  // one of prompts and one of responses. Parquet's list of structs is read as two lists.
   std::string messages = {}, prompt = {}, response = {};
 
+  std::string roles = {}, contents = {};  // the columns that messages lies in, where these are lists
   bool is_text() const { return format == "text"; }
   bool is_chat() const { return !messages.empty() || !prompt.empty(); }
   std::string text() const;  // all but the files, for keys
