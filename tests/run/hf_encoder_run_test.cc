@@ -145,6 +145,69 @@ TEST(HfEncoderRun, WhatWasTrainedIsAFolderToBeginWith) {
   EXPECT_LT(job.metrics("second").steps.front().loss, job.metrics("first").steps.front().loss);
 }
 
+// Words in lower case between [CLS] and [SEP].
+constexpr const char* kTokenizer = R"({"version": "1.0", "truncation": null, "padding": null,
+  "added_tokens": [
+    {"id": 0, "content": "[PAD]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+     "special": true},
+    {"id": 1, "content": "[UNK]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+     "special": true},
+    {"id": 2, "content": "[CLS]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+     "special": true},
+    {"id": 3, "content": "[SEP]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+     "special": true},
+    {"id": 4, "content": "[MASK]", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+     "special": true}],
+  "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+                 "strip_accents": null, "lowercase": true},
+  "pre_tokenizer": {"type": "BertPreTokenizer"},
+  "post_processor": {"type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+               {"SpecialToken": {"id": "[SEP]", "type_id": 0}}],
+    "pair": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+             {"SpecialToken": {"id": "[SEP]", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}},
+             {"SpecialToken": {"id": "[SEP]", "type_id": 1}}],
+    "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]},
+                       "[SEP]": {"id": "[SEP]", "ids": [3], "tokens": ["[SEP]"]}}},
+  "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
+  "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "order": 5, "refund": 6,
+                      "hello": 7, "a": 8, "##b": 9, "of": 10, "the": 11, "day": 12, "1": 13, "##1": 14,
+                      "2": 15, "##2": 16, "3": 17, "##3": 18}}})";
+
+std::string mail() {
+  std::string lines;
+  for (int i = 0; i < 90; ++i)
+    lines += fmt::format("{{\"subject\": \"{} of the day {}\", \"kind\": {}}}\n",
+                         std::vector{"Order", "Refund", "Hello"}[static_cast<size_t>(i % 3)], 1 + i % 3 * 11,
+                         i % 3);
+  return lines;
+}
+
+// Which tokens are the mask and special comes from the folder, text as well as corpora can be masked.
+TEST(HfEncoderRun, TheFoldersTokenizerIsUsed) {
+  const EncoderRun job(kMaskedJob, kBert);
+  job.folder().write("mail.jsonl", mail());
+  Settings settings = job.settings("mail.jsonl");
+  for (const char* said : {"data.train.format=jsonl", "data.train.text=subject", "data.mask.token=",
+                           "data.mask.special="})
+    settings.emplace_back(said);
+  const Ended none = job.train("none", settings);
+  EXPECT_EQ(none.code, 2) << none.err;
+  job.folder().write("model/tokenizer.json", kTokenizer);
+  const RunSummary found = job.expect_same_bits(settings, 12);
+  settings[4] = "data.mask.token=4";
+  settings[5] = "data.mask.special=[0, 1, 2, 3, 4]";
+  EXPECT_EQ(job.trained("said", settings).weights_sha256, found.weights_sha256);
+
+  const EncoderRun classes(kTextJob, kBert);
+  classes.folder().write("mail.jsonl", mail());
+  classes.folder().write("model/tokenizer.json", kTokenizer);
+  classes.expect_same_bits(classes.settings("mail.jsonl"), 24);
+  EXPECT_GT(*classes.metrics("one").evaluations.back().accuracy, 0.9);
+}
+
 TEST(HfEncoderRun, MaskedLmNeedsItsToken) {
   const EncoderRun job(kMaskedJob, kBert);
   job.write_corpus();
