@@ -280,6 +280,7 @@ DataOptions job_data_options(const JobSpec& spec, const HostShare& host) {
   options.image = spec.model.image;
   set_text_reading(spec, options);
   options.masking = job_masking(spec);
+  if (spec.model.source) options.class_names = spec.model.source->model().class_names;
   set_images(spec, options);
   options.threads = job_threads(spec, host);
   for (const TransformSpec& transform : spec.data.train.transforms)

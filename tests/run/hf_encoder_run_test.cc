@@ -190,8 +190,8 @@ TEST(HfEncoderRun, TheFoldersTokenizerIsUsed) {
   const EncoderRun job(kMaskedJob, kBert);
   job.folder().write("mail.jsonl", mail());
   Settings settings = job.settings("mail.jsonl");
-  for (const char* said : {"data.train.format=jsonl", "data.train.text=subject", "data.mask.token=",
-                           "data.mask.special="})
+  for (const char* said :
+       {"data.train.format=jsonl", "data.train.text=subject", "data.mask.token=", "data.mask.special="})
     settings.emplace_back(said);
   const Ended none = job.train("none", settings);
   EXPECT_EQ(none.code, 2) << none.err;
@@ -258,6 +258,35 @@ TEST(HfEncoderRun, ImagesAreClassifiedAsTheFolderSays) {
   job.folder().write("model/preprocessor_config.json", R"({"size": 32})");
   const Ended ended = job.train("larger", job.settings("images"));
   EXPECT_NE(ended.err.find("makes images of 32 pixels, and the model of config.json takes 16"),
+            std::string::npos)
+      << ended.err;
+}
+
+// Labels may be the names that config.json has, and answers have them.
+TEST(HfEncoderRun, ClassesHaveTheNamesOfTheFolder) {
+  const std::string named = std::string(kRoberta).substr(0, std::string_view(kRoberta).size() - 1) +
+                            R"(, "id2label": {"0": "order", "1": "refund", "2": "hello"}})";
+  const EncoderRun numbers(kTextJob, kRoberta), names(kTextJob, named.c_str());
+  std::string lines = mail();
+  numbers.folder().write("mail.jsonl", lines);
+  for (const auto& [number, name] : {std::pair{"\"kind\": 0", "\"kind\": \"order\""},
+                                     {"\"kind\": 1", "\"kind\": \"refund\""},
+                                     {"\"kind\": 2", "\"kind\": \"hello\""}})
+    for (size_t at = lines.find(number); at != std::string::npos; at = lines.find(number, at + 1))
+      lines.replace(at, std::string_view(number).size(), name);
+  names.folder().write("mail.jsonl", lines);
+  EXPECT_EQ(names.trained("names", names.settings("mail.jsonl")).weights_sha256,
+            numbers.trained("numbers", numbers.settings("mail.jsonl")).weights_sha256);
+  const Ended predicted = LockstepProcess({"predict", names.output("names"), "--data",
+                                           names.path("mail.jsonl"), "--out", names.path("answers.csv")},
+                                          names.path("predict-log"))
+                              .wait();
+  EXPECT_EQ(predicted.code, 0) << predicted.err;
+  EXPECT_NE(read_file(names.path("answers.csv")).find("refund"), std::string::npos);
+  lines.replace(lines.find("\"hello\""), 7, "\"helo\"");
+  names.folder().write("wrong.jsonl", lines);
+  const Ended ended = names.train("wrong", names.settings("wrong.jsonl"));
+  EXPECT_NE(ended.err.find("the label 'kind' is 'helo', which is no class of the model; did you mean hello?"),
             std::string::npos)
       << ended.err;
 }

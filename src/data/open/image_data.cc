@@ -66,6 +66,13 @@ ImageShards open_image_shards(const ImageDataOptions& options, const std::vector
                                                              .progress = options.progress});
   warn_of_bad_records(*opened.shards);
   opened.classes = classes ? *classes : labels_of(options, *opened.shards);
+  const auto& names = options.class_names;
+  const auto is_known = [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (!classes && !opened.classes.empty() &&
+      std::all_of(opened.classes.begin(), opened.classes.end(), is_known))
+    opened.classes = names;
   if (static_cast<int64_t>(opened.classes.size()) > options.classes)
     throw UserError(
         "the images have {} classes, from '{}' to '{}', but the model tells {} apart; write "

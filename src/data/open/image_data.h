@@ -15,6 +15,8 @@ struct ImageDataOptions {
   bool tar = false;
   int64_t size = 0;     // pixels a side
   int64_t classes = 0;  // that the model tells apart
+  // Their names by number, where the model has some; they hold if those of the data are all among them.
+  std::vector<std::string> class_names = {};
   Augmentation augment = {};
   int64_t resize = 0;    // pixels of the short side before the middle is taken; 0: size
   bool stretch = false;  // the whole image is taken instead of the middle

@@ -263,7 +263,8 @@ RecordsToPredict open_to_predict(const DataOptions& options, const std::string& 
 }
 
 std::vector<std::string> kept_classes(const DataOptions& options, const std::string& constants) {
-  return is_images(options) ? classes_of_text(constants) : std::vector<std::string>{};
+  if (is_images(options)) return classes_of_text(constants);
+  return options.text_column.empty() ? std::vector<std::string>{} : options.class_names;
 }
 
 }  // namespace lockstep

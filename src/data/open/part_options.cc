@@ -33,9 +33,8 @@ TableOptions table_options(const DataOptions& options) {
   table.subsample = options.subsample;
   table.eval_budget = options.eval_budget;
   if (!options.text_column.empty())
-    table.text =
-        TextRole{options.text_column, options.encoding.label, options.seq,
-                 options.vocab,       options.classes,        options.text_tokenizer};
+    table.text = TextRole{options.text_column, options.encoding.label, options.seq,        options.vocab,
+                          options.classes,     options.text_tokenizer, options.class_names};
   return table;
 }
 
@@ -60,6 +59,7 @@ ImageDataOptions image_options(const DataOptions& options) {
   images.size = options.image;
   images.index_folder = options.index_folder;
   images.classes = options.classes;
+  images.class_names = options.class_names;
   images.threads = options.threads;
   images.progress = options.progress;
   images.budget = options.budget;

@@ -3,6 +3,8 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/nearest.h"
+#include "base/sha256.h"
 #include "data/format/value_text.h"
 #include "data/transform/column_values.h"
 #include "data/transform/model_inputs.h"
@@ -32,14 +34,16 @@ const BlockColumn* visible_column(const ColumnBlock& block, const std::string& n
 
 EncodeText::EncodeText(EncodeTextOptions options) : options_(std::move(options)) {
   if (options_.tokenizer && options_.tokenizer->frame_tokens() >= options_.seq)
-    throw UserError("model.seq {} has no room for a text: the tokenizer adds {} tokens of its own; set it to more",
-                    options_.seq, options_.tokenizer->frame_tokens());
+    throw UserError(
+        "model.seq {} has no room for a text: the tokenizer adds {} tokens of its own; set it to more",
+        options_.seq, options_.tokenizer->frame_tokens());
 }
 
 std::string EncodeText::text() const {
   std::string text = fmt::format("text 1 {} {} {} column {} label {}", options_.seq, options_.vocab,
                                  options_.classes, options_.column, options_.label);
   if (options_.tokenizer) text += fmt::format(" tokenizer {}", options_.tokenizer->fingerprint());
+  if (!options_.names.empty()) text += " names " + sha256(fmt::format("{}", fmt::join(options_.names, "\n")));
   return text;
 }
 
@@ -77,6 +81,8 @@ std::vector<BlockField> EncodeText::output(const std::vector<BlockField>& input)
 }
 
 std::optional<int32_t> EncodeText::class_of(std::string_view label) const {
+  const auto named = std::find(options_.names.begin(), options_.names.end(), label);
+  if (named != options_.names.end()) return static_cast<int32_t>(named - options_.names.begin());
   const auto number = parse_number(label);
   if (!number || *number != std::floor(*number) || *number < 0 ||
       *number >= static_cast<double>(options_.classes))
@@ -85,6 +91,11 @@ std::optional<int32_t> EncodeText::class_of(std::string_view label) const {
 }
 
 std::string EncodeText::label_problem(std::string_view label) const {
+  if (!options_.names.empty()) {
+    const std::vector<std::string_view> names(options_.names.begin(), options_.names.end());
+    return fmt::format("the label '{}' is '{}', which is no class of the model; {}", options_.label,
+                       label.substr(0, 40), suggestion(label, names));
+  }
   return fmt::format("the label '{}' is '{}'; it must be a whole number below {}, the model's classes",
                      options_.label, label.substr(0, 40), options_.classes);
 }
@@ -113,13 +124,13 @@ void EncodeText::encode_row(const ColumnBlock& block, size_t record, int32_t* to
   }
   for (size_t t = 0; t < length; ++t)
     if (tokens[t] < 0 || tokens[t] >= options_.vocab)
-      throw BadValue(record,
-                     fmt::format("column '{}' has the token {}, which is not in the vocabulary of {}; "
-                                 "{}",
-                                 options_.column, tokens[t], options_.vocab,
-                                 options_.tokenizer ? "the tokenizer is not the model's; name the right one as "
-                                                      "data.tokenizer"
-                                                    : "set model.vocab to more (bytes take 257)"));
+      throw BadValue(
+          record, fmt::format("column '{}' has the token {}, which is not in the vocabulary of {}; "
+                              "{}",
+                              options_.column, tokens[t], options_.vocab,
+                              options_.tokenizer ? "the tokenizer is not the model's; name the right one as "
+                                                   "data.tokenizer"
+                                                 : "set model.vocab to more (bytes take 257)"));
   const BlockColumn* marks = visible_column(block, options_.column);
   for (size_t t = 0; t < length; ++t)
     visible[t] =

@@ -72,6 +72,7 @@ struct EncodeTextOptions {
   std::string column, label;
   int64_t seq = 0, vocab = 0, classes = 0;
   std::shared_ptr<const RowTokenizer> tokenizer = {};
+  std::vector<std::string> names = {};  // of the classes, which labels may have in place of their numbers
 };
 
 class EncodeText : public Transform {

@@ -5,9 +5,10 @@
 
 namespace lockstep {
 
-#define LOCKSTEP_HF_FAMILIES(X)                                                      \
-  X(llama) X(mistral) X(qwen2) X(qwen3) X(gemma2) X(gemma3_text) X(gpt2) X(gpt_neox) \
-  X(bert) X(roberta) X(distilbert) X(vit)
+#define LOCKSTEP_HF_FAMILIES(X)                                                                              \
+  X(llama)                                                                                                   \
+  X(mistral) X(qwen2) X(qwen3) X(gemma2) X(gemma3_text) X(gpt2) X(gpt_neox) X(bert) X(roberta) X(distilbert) \
+      X(vit)
 
 #define DECLARE(name) HfFamily name##_hf_family();
 LOCKSTEP_HF_FAMILIES(DECLARE)
@@ -44,6 +45,19 @@ int64_t read_classes(const HfConfig& config) {
 
 namespace {
 
+std::vector<std::string> read_class_names(const HfConfig& config, int64_t classes) {
+  const std::map<std::string, std::string> labels = config.text_map("id2label");
+  std::vector<std::string> names;
+  bool own = false;
+  for (int64_t i = 0; i < classes; ++i) {
+    const auto found = labels.find(std::to_string(i));
+    if (found == labels.end()) return {};
+    own = own || found->second != fmt::format("LABEL_{}", i);
+    names.push_back(found->second);
+  }
+  return own ? names : std::vector<std::string>{};
+}
+
 const HfFamily& family_of(const HfConfig& config) {
   const std::optional<std::string> type = config.maybe_text("model_type");
   std::vector<std::string_view> known;
@@ -63,6 +77,7 @@ std::unique_ptr<HfModel> make(const HfFamily& family, const HfConfig& config, Hf
   config.refuse_unread();
   model->model_type = family.model_type;
   model->head = head;
+  model->class_names = read_class_names(config, model->classes);
   return model;
 }
 

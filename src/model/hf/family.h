@@ -70,7 +70,9 @@ class HfModel {
   int64_t vocab = 0;          // rows of the table of tokens; 0 for images
   int64_t max_positions = 0;  // the longest sequence that the model was made for
   int64_t classes = 0;        // of classification heads
-  int64_t image = 0;          // pixels along a side, of images
+  // Their names in the order of their numbers; empty where config.json has none but LABEL_0, LABEL_1 ...
+  std::vector<std::string> class_names = {};
+  int64_t image = 0;  // pixels along a side, of images
   std::optional<int64_t> padding_token = {};
   // Tied: the first name of each pair is not in the graph, and is the second one on disk (where it may be
   // left out).
