@@ -156,7 +156,7 @@ std::string sizes_text(const HfModel& model) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string model_text(const InspectOptions& options) {
+std::string model_text(const FolderInspection& options) {
   std::string text = line("folder", options.path);
   std::string problem;
   std::unique_ptr<HfSource> source;
@@ -203,7 +203,7 @@ std::string model_text(const InspectOptions& options) {
 
 }  // namespace
 
-std::string inspect_model(const InspectOptions& options) {
+std::string inspect_model(const FolderInspection& options) {
   std::error_code failure;
   const fs::path path(options.path);
   if (fs::is_regular_file(path, failure)) return tensors_text(options.path);
