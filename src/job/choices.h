@@ -31,6 +31,10 @@ LOCKSTEP_CHOICE_NAMES(TokenPacking, "split", "best_fit")
 enum class DocumentUse : uint8_t { kJoined, kSeparate };
 LOCKSTEP_CHOICE_NAMES(DocumentUse, "joined", "separate")
 
+// What of an image is taken where it is not cut at random.
+enum class ImageFit : uint8_t { kCrop, kStretch };
+LOCKSTEP_CHOICE_NAMES(ImageFit, "crop", "stretch")
+
 enum class ImageCrop : uint8_t { kCenter, kRandom };
 LOCKSTEP_CHOICE_NAMES(ImageCrop, "center", "random")
 

@@ -9,9 +9,9 @@ namespace {
 std::vector<Field> make_table() {
   std::vector<Field> all = {
       LOCKSTEP_FIELD(name, "the job's name").or_else("the file's name without its ending").example("fraud")};
-  for (auto* part : {model_fields, data_fields, corpus_fields, image_fields, batch_fields, optimizer_fields,
-                     lr_fields, precision_fields, guard_fields, evaluation_fields, start_fields, lora_fields,
-                     strategy_fields, pool_fields, vertex_fields, output_fields})
+  for (auto* part : {model_fields, data_fields, corpus_fields, mask_fields, image_fields, batch_fields,
+                     optimizer_fields, lr_fields, precision_fields, guard_fields, evaluation_fields,
+                     start_fields, lora_fields, strategy_fields, pool_fields, vertex_fields, output_fields})
     for (Field& field : part()) all.push_back(std::move(field));
   return all;
 }

@@ -30,6 +30,7 @@ std::string_view section_doc(std::string_view path);
 std::vector<Field> model_fields();
 std::vector<Field> data_fields();
 std::vector<Field> corpus_fields();
+std::vector<Field> mask_fields();
 std::vector<Field> image_fields();
 std::vector<Field> batch_fields();
 std::vector<Field> optimizer_fields();

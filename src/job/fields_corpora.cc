@@ -27,6 +27,39 @@ std::vector<Field> corpus_fields() {
   };
 }
 
+std::vector<Field> mask_fields() {
+  const auto of_folders = [](Field field) {
+    return std::move(field).when("model.family", {{kOfFolder, ""}});
+  };
+  return {
+      of_folders(LOCKSTEP_FIELD(data.mask.share,
+                                "for models with a masked LM head: share of the tokens that are to be found "
+                                "again, others in every epoch; those to evaluate with stay the same")
+                     .above(0)
+                     .below(1)
+                     .or_else("0.15")),
+      of_folders(LOCKSTEP_FIELD(data.mask.replace, "share of these that become the mask token")
+                     .at_least(0)
+                     .at_most(1)
+                     .or_else("0.8")),
+      of_folders(LOCKSTEP_FIELD(data.mask.random,
+                                "share of these that become any token; the others stay as they are")
+                     .at_least(0)
+                     .at_most(1)
+                     .or_else("0.1")),
+      of_folders(LOCKSTEP_FIELD(data.mask.token, "the mask token, by its number")
+                     .at_least(0)
+                     .at_most(2147483647)
+                     .example("103")
+                     .or_else("that of the folder's tokenizer")),
+      of_folders(LOCKSTEP_FIELD(data.mask.special, "tokens that are never masked, by their numbers")
+                     .at_least(0)
+                     .at_most(2147483647)
+                     .example("[0, 101, 102]")
+                     .or_else("the special ones of the folder's tokenizer")),
+  };
+}
+
 std::vector<Field> image_fields() {
   return {
       LOCKSTEP_FIELD(data.images.crop,
@@ -74,6 +107,10 @@ std::vector<Field> image_fields() {
           .at_least(0)
           .at_most(1)
           .when(kFormat, for_images("0")),
+      LOCKSTEP_FIELD(data.images.fit,
+                     "what of an image is taken where it is not cut at random: the square in the middle, or "
+                     "the whole of it, stretched")
+          .when(kFormat, for_images("crop")),
       LOCKSTEP_FIELD(
           data.images.resize,
           "pixels that the short side is scaled to where the middle is taken, of which model.image are "

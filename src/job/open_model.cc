@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "model/hf/adapter_names.h"
+#include "model/hf/preprocessor.h"
 #include "model/hf/source.h"
 #include "model/peft_config.h"
 
@@ -33,6 +34,28 @@ void take_sizes(JobSpec& spec) {
   }
 }
 
+// Images as the model was trained on them, where the job does not say otherwise.
+void take_preprocessor(JobSpec& spec) {
+  const std::optional<DataFormat>& format = spec.data.train.format;
+  if (format != DataFormat::kImages && format != DataFormat::kTar) return;
+  const std::optional<HfPreprocessor> wanted = read_preprocessor(spec.model.source->folder());
+  if (!wanted) return;
+  if (wanted->size != spec.model.image)
+    throw UserError("{} makes images of {} pixels, and the model of config.json takes {}; make them agree",
+                    wanted->path, wanted->size, spec.model.image);
+  ImagesSpec& images = spec.data.images;
+  const auto take = [&](const char* path, auto& own, auto theirs) {
+    if (!spec.is_default(path)) return;
+    own = std::move(theirs);
+    derive(spec, path, "preprocessor_config.json");
+  };
+  take("data.images.mean", images.mean, std::vector<double>(wanted->mean.begin(), wanted->mean.end()));
+  take("data.images.deviation", images.deviation,
+       std::vector<double>(wanted->deviation.begin(), wanted->deviation.end()));
+  take("data.images.fit", images.fit, wanted->stretched ? ImageFit::kStretch : ImageFit::kCrop);
+  if (!wanted->stretched) take("data.images.resize", images.resize, std::optional(wanted->short_side));
+}
+
 void open_folder(JobSpec& spec, const std::string& folder, bool weights) {
   HfSourceOptions options{.weights = weights};
   if (spec.model.head) options.head = static_cast<HfHead>(*spec.model.head);
@@ -48,6 +71,7 @@ void open_folder(JobSpec& spec, const std::string& folder, bool weights) {
         "model.head: sequence_classification",
         spec.where("model.classes"), folder);
   take_sizes(spec);
+  take_preprocessor(spec);
 }
 
 std::string_view model_type_of(const JobSpec& spec) {

@@ -112,14 +112,23 @@ struct ImagesSpec {
   double jitter = 0;  // of brightness, contrast and saturation, where they are unset
   std::optional<double> brightness, contrast, saturation;
   double hue = 0, grayscale = 0;
+  ImageFit fit = ImageFit::kCrop;
   std::optional<int64_t> resize;  // unset: model.image
   std::vector<double> mean, deviation;
+};
+
+// How rows of tokens are masked, for models with a masked LM head.
+struct MaskSpec {
+  std::optional<double> share, replace, random;
+  std::optional<int64_t> token;
+  std::vector<int64_t> special;
 };
 
 struct DataSpec {
   SourceSpec train, eval;
   TokenPacking pack = TokenPacking::kSplit;
   DocumentUse documents = DocumentUse::kJoined;
+  MaskSpec mask;
   ImagesSpec images;
   double hold_out = 0;
   std::string filter;  // which records are used; empty: all

@@ -25,6 +25,7 @@ struct ParamInit {
   bool decay = false;
   DType dtype = DType::kF32;  // as it is stored, which its graph input says too
   bool frozen = false;        // not trained: a @frozen input instead of a @param one
+  bool given = false;         // not drawn: somebody gives its values before the first step
   // Elements [zeros_begin, zeros_end) begin at 0 instead: the row of a table that stands for padding.
   int64_t zeros_begin = 0, zeros_end = 0;
   bool given = false;         // not drawn: somebody gives its values before the first step

@@ -4,9 +4,11 @@
 
 #include "base/error.h"
 #include "data/shards/shard_set.h"
+#include "model/hf/source.h"
 #include "prepare/job_options.h"
 #include "prepare/job_reading.h"
 #include "prepare/table_reading.h"
+#include "prepare/token_masking.h"
 
 namespace lockstep {
 namespace {
@@ -143,6 +145,15 @@ void check_text(const JobSpec& spec) {
                     spec.where("data.subsample.where"), family.name);
 }
 
+// No format of data has a class for every token.
+void check_head(const JobSpec& spec) {
+  if (spec.model.source == nullptr || spec.model.source->model().head != HfHead::kTokenClass) return;
+  throw UserError(
+      "{}: the model has a head that classifies tokens, and no format of data has a class for each; write "
+      "model.head: sequence_classification or masked_lm",
+      spec.where(spec.is_default("model.head") ? "model.hf" : "model.head"));
+}
+
 std::array<double, 3> three_of(const JobSpec& spec, std::string_view key, const std::vector<double>& values) {
   if (values.size() != 3)
     throw UserError("{}: {} has {} numbers; write three, for red, green and blue", spec.where(key), key,
@@ -163,6 +174,7 @@ void set_images(const JobSpec& spec, DataOptions& options) {
                      .hue = images.hue,
                      .grayscale = images.grayscale};
   options.resize = images.resize.value_or(spec.model.image);
+  options.stretch = images.fit == ImageFit::kStretch;
   options.colors = {three_of(spec, "data.images.mean", images.mean),
                     three_of(spec, "data.images.deviation", images.deviation)};
   if (options.resize < spec.model.image)
@@ -237,6 +249,7 @@ bool evaluates_apart(const JobSpec& spec) {
 }
 
 DataOptions job_data_options(const JobSpec& spec, const HostShare& host) {
+  check_head(spec);
   DataOptions options;
   options.index_folder = spec.data.index_folder;
   options.cache = spec.data.cache == DataCache::kRows;
@@ -262,6 +275,7 @@ DataOptions job_data_options(const JobSpec& spec, const HostShare& host) {
   options.image = spec.model.image;
   options.best_fit = spec.data.pack == TokenPacking::kBestFit;
   options.separate = spec.data.documents == DocumentUse::kSeparate;
+  options.masking = job_masking(spec);
   set_images(spec, options);
   options.threads = job_threads(spec, host);
   for (const TransformSpec& transform : spec.data.train.transforms)

@@ -17,7 +17,8 @@ import onnxruntime
 
 HERE = pathlib.Path(__file__).parent
 BATCH = 3
-BOUNDS = {("gpt", "input_ids"): 50, ("encoder", "input_ids"): 40, ("tabular", "ids"): 11}
+BOUNDS = {("gpt", "input_ids"): 50, ("encoder", "input_ids"): 40, ("tabular", "ids"): 11,
+          ("hf_bert", "input_ids"): 40, ("hf_roberta", "input_ids"): 40, ("hf_distilbert", "input_ids"): 40}
 
 
 def save(path, tensors, metadata):

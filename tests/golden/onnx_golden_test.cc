@@ -16,6 +16,7 @@
 #include "base/test_folder.h"
 #include "model/encoder.h"
 #include "model/gpt.h"
+#include "model/hf/family.h"
 #include "model/resnet.h"
 #include "model/tabular.h"
 #include "onnx/export_graph.h"
@@ -155,6 +156,45 @@ TEST(OnnxGolden, Resnet) {
     return build_resnet(
         {.depth = 18, .width = 4, .image = 32, .classes = 7, .batch = batch, .training = false});
   });
+}
+
+// Encoders of Hugging Face folders, by the text of their config.json.
+BuildEvaluation folder_model(const std::string& keys, const HfGraph& graph) {
+  return [keys, graph](int64_t batch) {
+    HfGraph settings = graph;
+    settings.batch = batch;
+    settings.training = false;
+    return make_hf_model(HfConfig::parse("{" + keys + "}", "config.json"))->build(settings);
+  };
+}
+
+TEST(OnnxGolden, HfBert) {
+  check("hf_bert", folder_model(R"("model_type": "bert", "architectures": ["BertForSequenceClassification"],
+          "vocab_size": 40, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3,
+          "intermediate_size": 48, "max_position_embeddings": 16)",
+                                {.seq = 11, .padded = true, .segments = true}));
+}
+
+TEST(OnnxGolden, HfRoberta) {
+  check("hf_roberta", folder_model(R"("model_type": "roberta", "architectures": ["RobertaForMaskedLM"],
+          "vocab_size": 40, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3,
+          "intermediate_size": 48, "max_position_embeddings": 16, "type_vocab_size": 1)",
+                                   {.seq = 11, .padded = true}));
+}
+
+TEST(OnnxGolden, HfDistilBert) {
+  check("hf_distilbert",
+        folder_model(R"("model_type": "distilbert", "architectures": ["DistilBertForTokenClassification"],
+          "vocab_size": 40, "dim": 24, "n_layers": 2, "n_heads": 3, "hidden_dim": 48,
+          "max_position_embeddings": 16)",
+                     {.seq = 11, .padded = true}));
+}
+
+TEST(OnnxGolden, HfVit) {
+  check("hf_vit", folder_model(R"("model_type": "vit", "architectures": ["ViTForImageClassification"],
+          "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 48,
+          "image_size": 16, "patch_size": 4, "hidden_act": "gelu_new")",
+                               {}));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 """Exported models in onnxruntime: trained runs of all four families give there what `lockstep` answers itself, within
-1e-5, for batches of any size, with weights inline and in a file of their own. Called with the path of the program; exits
+1e-5, for batches of any size, with weights inline and in a file of their own; and what `lockstep predict` answers to records
+of files, where the inputs are made by the recipes of docs/export.md (onnx_records.py). Called with the path of the program; exits
 with 77 (skipped) where the Python of LOCKSTEP_PEERS_PYTHON has no onnxruntime.
 """
 import json
@@ -9,6 +10,8 @@ import struct
 import subprocess
 import sys
 import tempfile
+
+from onnx_records import FAMILIES, lines_of
 
 SKIPPED = 77
 ROWS = 16
@@ -86,6 +89,33 @@ def check_model(path):
     onnx.checker.check_model(str(path), full_check=True)
 
 
+def check_predictions(program, folder, name):
+    import numpy
+    import onnxruntime
+
+    family = FAMILIES[name]
+    data, job = folder / f"records.{family.suffix}", folder / "job.yaml"
+    family.write(data)
+    job.write_text(family.job.replace("DATA", str(data)) + TRAINING.format(name=name))
+
+    def lockstep(*arguments):
+        subprocess.run([program, *map(str, arguments)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    run, model, predictions = folder / "run", folder / f"{name}.onnx", folder / "predictions.jsonl"
+    lockstep("train", job, "--set", f"output={run}")
+    lockstep("export", run, "--to", "onnx", "--out", model)
+    lockstep("predict", run, "--data", data, "--out", predictions)
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    inputs = family.inputs(data, json.loads((folder / f"{name}.inputs.json").read_text()))
+    names = [port.name for port in session.get_outputs()]
+    answers = family.answers(dict(zip(names, session.run(names, inputs))), data)
+    expected = [family.predicted(line) for line in lines_of(predictions)]
+    assert len(answers) == len(expected) > 50, (name, len(answers), len(expected))
+    worst = float(numpy.abs(numpy.array(answers, numpy.float64) - numpy.array(expected)).max())
+    assert worst <= TOLERANCE, f"{name}: {worst} from the predictions"
+    print(f"{name}: {len(expected)} predictions, at most {worst:.2g} from onnxruntime's")
+
+
 def check_family(program, folder, name):
     job = folder / f"{name}.yaml"
     job.write_text(JOBS[name] + TRAINING.format(name=name))
@@ -117,6 +147,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for name in JOBS:
             check_family(sys.argv[1], pathlib.Path(folder), name)
+    for name in FAMILIES:
+        with tempfile.TemporaryDirectory() as folder:
+            check_predictions(sys.argv[1], pathlib.Path(folder), name)
 
 
 if __name__ == "__main__":

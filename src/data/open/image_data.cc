@@ -85,7 +85,7 @@ std::shared_ptr<const FileSource> open_image_source(const ImageDataOptions& opti
   else
     input.settings["classes"] = shards.classes;
   const Augmentation& augment = options.augment;
-  input.settings["crop"] = {augment.random_crop ? "random" : "center"};
+  input.settings["crop"] = {augment.random_crop ? "random" : options.stretch ? "none" : "center"};
   input.settings["flip"] = {augment.flip ? "yes" : "no"};
   const auto set = [&](const char* key, auto... values) {
     input.settings[key] = {fmt::format("{}", values)...};

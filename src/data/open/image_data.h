@@ -16,7 +16,8 @@ struct ImageDataOptions {
   int64_t size = 0;     // pixels a side
   int64_t classes = 0;  // that the model tells apart
   Augmentation augment = {};
-  int64_t resize = 0;  // pixels of the short side before the middle is taken; 0: size
+  int64_t resize = 0;    // pixels of the short side before the middle is taken; 0: size
+  bool stretch = false;  // the whole image is taken instead of the middle
   Normalisation colors = {};
   uint64_t seed = 0;
   BadRecords bad = BadRecords::kStop;

@@ -188,9 +188,13 @@ Data open_whole(const DataOptions& options) {
   throw InternalError("no such data format");
 }
 
-}  // namespace
+std::shared_ptr<const Source> masked(const DataOptions& options, std::shared_ptr<const Source> source,
+                                     MaskedTokens::Epochs epochs) {
+  if (!options.masking || !source) return source;
+  return std::make_shared<MaskedTokens>(std::move(source), *options.masking, epochs);
+}
 
-Data open_data(const DataOptions& options) {
+Data open_parts(const DataOptions& options) {
   Data data = open_whole(options);
   const int64_t size = data.train->size();
   // Transactions are held out when they are made.
@@ -199,6 +203,15 @@ Data open_data(const DataOptions& options) {
   if (held == 0) return data;
   data.eval = std::make_shared<SliceSource>(data.train, size - held, held);
   data.train = std::make_shared<SliceSource>(data.train, 0, size - held);
+  return data;
+}
+
+}  // namespace
+
+Data open_data(const DataOptions& options) {
+  Data data = open_parts(options);
+  data.train = masked(options, data.train, MaskedTokens::Epochs::kEachItsOwn);
+  data.eval = masked(options, data.eval, MaskedTokens::Epochs::kAllAlike);
   return data;
 }
 

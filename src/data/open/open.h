@@ -12,6 +12,7 @@
 #include "data/select/table_selection.h"
 #include "data/shards/shard_set.h"
 #include "data/source/source.h"
+#include "data/tokens/masked_tokens.h"
 #include "data/transform/table_encoding.h"
 #include "data/transform/transform.h"
 
@@ -65,16 +66,18 @@ struct DataOptions {
   int64_t eval_budget = int64_t{64} << 20;
   int64_t seq = 0, vocab = 0, classes = 0, image = 0;
   bool padded = false;
-  bool best_fit = false, separate = false;  // of corpora: how documents are packed, and kept apart
-  Augmentation augment;                     // of training images
-  int64_t resize = 0;                       // of images that are not cut at random: data/open/image_data.h
-  Normalisation colors;                     // of images
-  std::string text_column = {};             // of tables for the encoder; empty: the table is for others
-  IndexProgress progress = {};              // while files are indexed
-  IndexFolder index_folder = {};            // of files; where it takes no more, no rows are kept either
-  bool cache = false;                       // of tables: rows are kept (data/cache/row_cache.h)
-  std::string cache_folder = {};            // empty: the index folder
-  IndexProgress cache_progress = {};        // while they are written
+  bool best_fit = false, separate = false;   // of corpora: how documents are packed, and kept apart
+  std::optional<TokenMasking> masking = {};  // of rows of tokens, for masked language modelling
+  Augmentation augment;                      // of training images
+  int64_t resize = 0;                        // of images that are not cut at random: data/open/image_data.h
+  bool stretch = false;                      // of images that are not cut at random: the whole one is taken
+  Normalisation colors;                      // of images
+  std::string text_column = {};              // of tables for the encoder; empty: the table is for others
+  IndexProgress progress = {};               // while files are indexed
+  IndexFolder index_folder = {};             // of files; where it takes no more, no rows are kept either
+  bool cache = false;                        // of tables: rows are kept (data/cache/row_cache.h)
+  std::string cache_folder = {};             // empty: the index folder
+  IndexProgress cache_progress = {};         // while they are written
 };
 
 struct Data {

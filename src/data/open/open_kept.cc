@@ -206,14 +206,21 @@ RecordsToPredict predict_images(const DataOptions& options, const std::string& c
 
 // ---- rows of tokens
 
-std::shared_ptr<const Source> open_rows_of(const DataOptions& options,
-                                           const std::vector<std::string>& files) {
+std::shared_ptr<const Source> open_plain_rows(const DataOptions& options,
+                                              const std::vector<std::string>& files) {
   if (options.format == Kind::kText)
     return open_text_files({.seq = options.seq, .budget = options.eval_budget, .progress = options.progress},
                            files);
   CorpusOptions corpus = corpus_options(options);
   corpus.budget = options.eval_budget;
   return open_corpus(corpus, files);
+}
+
+std::shared_ptr<const Source> open_rows_of(const DataOptions& options,
+                                           const std::vector<std::string>& files) {
+  auto rows = open_plain_rows(options, files);
+  if (!options.masking) return rows;
+  return std::make_shared<MaskedTokens>(std::move(rows), *options.masking, MaskedTokens::Epochs::kAllAlike);
 }
 
 void require_files(const DataOptions& options, const std::vector<std::string>& files) {

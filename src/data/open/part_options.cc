@@ -66,6 +66,7 @@ ImageDataOptions image_options(const DataOptions& options) {
   images.most_bad = options.most_bad;
   images.seed = options.seed;
   images.resize = options.resize;
+  images.stretch = options.stretch;
   images.colors = options.colors;
   return images;
 }

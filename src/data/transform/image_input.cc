@@ -80,7 +80,9 @@ class ImageInput : public Transform {
       classes_.emplace(name, static_cast<int32_t>(classes_.size()));
     labels_ = settings.whole("labels", 1, 2147483647, static_cast<int64_t>(classes_.size()));
     if (labels_ == 0) throw UserError("transform image_input needs classes or labels, one of the two");
-    augment_.random_crop = settings.choice("crop", {"center", "random"}) == "random";
+    const std::string crop = settings.choice("crop", {"center", "random", "none"});
+    augment_.random_crop = crop == "random";
+    stretch_ = crop == "none";
     augment_.flip = settings.yes("flip");
     augment_.area = settings.optional_number("area").value_or(augment_.area);
     if (!(augment_.area > 0 && augment_.area <= 1))
@@ -108,7 +110,8 @@ class ImageInput : public Transform {
                        labels_, sha256(names), augment_.random_crop, augment_.area,
                        fmt::join(augment_.ratio, " "), augment_.flip, augment_.brightness, augment_.contrast,
                        augment_.saturation, augment_.hue, augment_.grayscale, fmt::join(colors_.mean, " "),
-                       fmt::join(colors_.deviation, " "), image_libraries());
+                       fmt::join(colors_.deviation, " "), image_libraries()) +
+           (stretch_ ? " stretched" : "");
   }
 
   bool random() const override { return augment_.random(); }
@@ -215,12 +218,14 @@ class ImageInput : public Transform {
   }
 
   Crop crop_of(ImageExtent full, uint64_t seed, uint64_t record) const {
+    if (stretch_) return {0, 0, full.width, full.height};
     if (!augment_.random_crop)
       return middle_of(full, static_cast<double>(size_) / static_cast<double>(resize_));
     return random_crop(full, augment_, Draws(seed, kCropStream, record));
   }
 
   int64_t size_ = 0, resize_ = 0, labels_ = 0;
+  bool stretch_ = false;
   std::map<std::string, int32_t, std::less<>> classes_;
   Augmentation augment_;
   Normalisation colors_;
@@ -230,7 +235,7 @@ constexpr TransformSetting kSettings[] = {
     {"size", "pixels a side", ""},
     {"classes", "names in the order of their labels", "`labels`"},
     {"labels", "how many classes there are, where they are numbers", "`classes`"},
-    {"crop", "`center` or `random`", "center"},
+    {"crop", "`center`, `random`, or `none`: the whole image, stretched", "center"},
     {"area", "least share of the image that a random crop covers", "0.08"},
     {"flip", "`yes` or `no`", "no"},
     {"ratio", "least and greatest width to height of a random crop", "3/4 and 4/3"},

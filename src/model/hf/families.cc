@@ -5,8 +5,9 @@
 
 namespace lockstep {
 
-#define LOCKSTEP_HF_FAMILIES(X) \
-  X(llama) X(mistral) X(qwen2) X(qwen3) X(gemma2) X(gemma3_text) X(gpt2) X(gpt_neox)
+#define LOCKSTEP_HF_FAMILIES(X)                                                      \
+  X(llama) X(mistral) X(qwen2) X(qwen3) X(gemma2) X(gemma3_text) X(gpt2) X(gpt_neox) \
+  X(bert) X(roberta) X(distilbert) X(vit)
 
 #define DECLARE(name) HfFamily name##_hf_family();
 LOCKSTEP_HF_FAMILIES(DECLARE)

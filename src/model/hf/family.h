@@ -34,6 +34,7 @@ struct HfGraph {
   bool training = true;    // false: no dropout, and a third output with what the model answers
   bool documents = false;  // rows of several documents: further inputs documents, positions i32[B,T]
   bool padded = false;     // a further input keys_visible u8[B,T]: 0 where a position holds no token
+  bool segments = false;   // of encoders: a further input segments i32[B,T], types of tokens; else all are 0
 
   // > 0: the graph that generates, of causal LMs. T = seq new tokens per row, S = cache earlier ones.
   //
