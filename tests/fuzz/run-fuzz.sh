@@ -26,6 +26,7 @@ example 1024
 field 64
 filter 512
 graph_text 4096
+hf_config 2048
 image 4096
 job 4096
 jsonl 4096

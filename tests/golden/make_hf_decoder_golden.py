@@ -69,6 +69,12 @@ VARIANTS = {
         num_hidden_layers=3, layer_types=["sliding_attention", "sliding_attention", "full_attention"], rope_parameters={
             "full_attention": dict(rope_type="linear", factor=8.0, rope_theta=1000000.0),
             "sliding_attention": dict(rope_type="default", rope_theta=10000.0)}), {}),
+    "gemma3": ("Gemma3", gemma | dict(num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"]),
+               dict(head="ConditionalGeneration")),
+    "phi3": ("Phi3", gated | dict(pad_token_id=3, sliding_window=5) | rope("longrope", partial_rotary_factor=0.5, short_factor=[1.0],
+             long_factor=[2.5]) | dict(original_max_position_embeddings=8), {}),
+    "phi3_plain": ("Phi3", gated | dict(num_hidden_layers=1, pad_token_id=3, tie_word_embeddings=True), {}),
+    "olmo2": ("Olmo2", gated | dict(head_dim=8, pad_token_id=3), {}),
     "gpt2": ("GPT2", gpt2, {}),
     "gpt2_scaled": ("GPT2", gpt2 | dict(scale_attn_by_inverse_layer_idx=True, n_inner=20, activation_function="gelu",
                                         tie_word_embeddings=False, n_positions=12, layer_norm_epsilon=1e-3), {}),
@@ -86,7 +92,11 @@ def make_model(name):
     head = graph.get("head", "LMHeadModel" if family == "GPT2" else "CausalLM")
     cls = getattr(transformers, f"{family}{'For' if 'LMHead' not in head else ''}{head}")
     text = getattr(transformers, f"{family}TextConfig" if family == "Gemma3" else f"{family}Config")
-    model = cls._from_config(text(use_cache=False, **settings), attn_implementation="eager", dtype=torch.float32)
+    config = text(use_cache=False, **settings)
+    if head == "ConditionalGeneration":
+        vision = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=8, patch_size=4)
+        config = transformers.Gemma3Config(text_config=config, vision_config=vision, mm_tokens_per_image=4)
+    model = cls._from_config(config, attn_implementation="eager", dtype=torch.float32)
     plain = 0.0 if family.startswith("Gemma") else 1.0
     with torch.no_grad():
         for key, p in model.named_parameters():
@@ -103,16 +113,21 @@ def disk_names(model):
         config = json.loads((pathlib.Path(folder) / "config.json").read_text())
     names = {}
     for name, value in disk.items():
+        if name.startswith(("vision_tower.", "multi_modal_projector.")):
+            continue
         found = [p for p in model.parameters() if p.shape == value.shape and torch.equal(p, value)]
         assert len(found) == 1, name
         names[name] = found[0]
-    assert len(names) == len(list(model.parameters()))
+    others = [n for n, _ in model.named_parameters() if "vision" in n or "multi_modal" in n]
+    assert len(names) + len(others) == len(list(model.parameters()))
     return names, config
 
 
 def version4(config):
     """The same in the keys that transformers 4 writes."""
     config = dict(config)
+    if "text_config" in config:
+        config["text_config"] = version4(config["text_config"])
     config["torch_dtype"] = config.pop("dtype")
     rope = config.pop("rope_parameters", None)
     if rope is not None and "full_attention" in rope:
@@ -135,6 +150,7 @@ def version4(config):
 def batch_of(name, config):
     """Inputs of our graph, arguments of theirs, and how many terms the loss has."""
     graph = VARIANTS[name][2]
+    config = config.get("text_config", config)
     tokens = torch.randint(4, V, (B, T))
     inputs, arguments = {"tokens": tokens}, {"input_ids": tokens}
     if config.get("pad_token_id") is not None:
@@ -154,6 +170,8 @@ def batch_of(name, config):
         labels[1, :4] = -100
         inputs["targets"] = arguments["labels"] = labels
         return inputs, arguments, int((labels >= 0).sum())
+    if graph.get("head") == "ConditionalGeneration":
+        arguments["token_type_ids"] = torch.zeros_like(tokens)
     labels = tokens.clone()
     labels[0, :3] = -100
     arguments["labels"] = labels
@@ -177,6 +195,8 @@ def make(name, seed):
     answer.loss.backward()
     out |= {"logits": answer.logits.detach().clone(), "loss": answer.loss.detach().reshape(1)}
     out |= {f"grad.{n}": p.grad * count for n, p in names.items()}
+    for p in model.parameters():  # a tower for images, which saw none
+        p.requires_grad_(any(p is q for q in names.values()))
     groups = [{"params": [p for p in names.values() if p.dim() > 1], "weight_decay": 0.01},
               {"params": [p for p in names.values() if p.dim() == 1], "weight_decay": 0.0}]
     optimizer = torch.optim.AdamW(groups, lr=1e-3)
