@@ -11,6 +11,7 @@
 #include "fuzz/field.h"
 #include "fuzz/filter.h"
 #include "fuzz/graph_text.h"
+#include "fuzz/hf_config.h"
 #include "fuzz/hf_files.h"
 #include "fuzz/image.h"
 #include "fuzz/job.h"
@@ -59,6 +60,7 @@ TEST(FuzzCorpus, EveryFileIsAnIndexOrAUserError) { replay("shard_index", check_s
 TEST(FuzzCorpus, EveryFileOfRowsIsTakenOrRefused) { replay("row_file", check_row_file); }
 TEST(FuzzCorpus, EveryFileBesideTheDataIsTakenOrRefused) { replay("sidecar", check_sidecar); }
 TEST(FuzzCorpus, EveryTextIsAFieldOrRefused) { replay("field", check_field); }
+TEST(FuzzCorpus, EveryTextIsAModelsConfigOrAUserError) { replay("hf_config", check_hf_config); }
 TEST(FuzzCorpus, EveryTextIsLabelsOrAUserError) { replay("labels", check_labels); }
 TEST(FuzzCorpus, EveryTextIsAFilterOrAUserError) { replay("filter", check_filter); }
 TEST(FuzzCorpus, EveryTextIsAGraphOrAUserError) { replay("graph_text", check_graph_text); }

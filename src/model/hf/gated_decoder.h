@@ -55,6 +55,8 @@ class GatedDecoder : public HfDecoder {
   double scale = 0;              // of scores; 0: 1 / sqrt(head_dim)
   double score_cap = 0;          // 0: none
   double embedding_scale = 1;
+  // Of the projections back into the residual stream; none: as the others.
+  std::optional<double> residual_deviation = {};
   bool qkv_bias = false, out_bias = false, mlp_bias = false;
   bool head_norms = false;     // q_norm and k_norm over each head, before it is turned
   bool norms_add_one = false;  // norms multiply by 1 + weight, and weights begin at 0

@@ -9,7 +9,7 @@ namespace {
 class HfGptNeox final : public HfDecoder {
  public:
   HfGptNeox(const HfConfig& config, HfHead head) {
-    layers_ = config.size("num_hidden_layers");
+    layers_ = read_layers(config, "num_hidden_layers");
     dim_ = config.size("hidden_size");
     heads_ = config.size("num_attention_heads");
     if (dim_ % heads_ != 0)
