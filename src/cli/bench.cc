@@ -5,6 +5,7 @@
 #include "cli/bench_input.h"
 #include "cli/bench_order.h"
 #include "cli/bench_step.h"
+#include "cli/bench_tokenize.h"
 #include "cli/cli.h"
 
 namespace lockstep {
@@ -16,6 +17,7 @@ void add_bench_command(CLI::App& app) {
   add_bench_allreduce_command(*command);
   add_bench_input_command(*command, "input");
   add_bench_order_command(*command);
+  add_bench_tokenize_command(*command);
 }
 
 }  // namespace lockstep

@@ -75,6 +75,7 @@ void run(const CheckOptions& options) {
   require_evaluation(parts);
   const std::optional<int64_t> resumes = require_resumable(parts);
   for (const std::string& note : parts.spec.notes) std::cout << "# " << note << "\n";
+  for (const std::string& note : parts.data.notes) std::cout << "# " << note << "\n";
   std::cout << to_yaml(parts.spec);
   print_arithmetic(parts);
   print_start(parts, resumes);

@@ -71,6 +71,7 @@ int run_cli(int argc, char** argv) {
   add_lr_command(app);
   add_bench_command(app);
   add_data_command(app);
+  add_tokenize_command(app);
   add_export_command(app);
   add_inspect_command(app);
   add_completion_command(app);

@@ -21,6 +21,7 @@ void add_schema_command(CLI::App& app);
 void add_lr_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_data_command(CLI::App& app);
+void add_tokenize_command(CLI::App& app);
 void add_export_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_help_command(CLI::App& app);

@@ -1,61 +1,24 @@
 // lockstep data index JOB: builds the indexes of a job's files ahead of the run, with data.cache their rows
 // too, and shows how far it is. What is already there is not made again.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
-#include <mutex>
 
 #include "base/number_text.h"
 #include "cli/data_job.h"
+#include "cli/index_line.h"
 #include "data/shards/shard_set.h"
 #include "job/files.h"
 #include "job/parse.h"
 #include "job/resolve.h"
-#include "observe/terminal.h"
 #include "prepare/job_data.h"
 
 namespace lockstep {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// On a terminal one line that is rewritten; elsewhere a line every few seconds.
-class IndexLine {
- public:
-  explicit IndexLine(std::string_view doing) : doing_(doing) {}
-
-  void show(int64_t done, int64_t all) {
-    const std::scoped_lock lock(mutex_);
-    const Clock::time_point now = Clock::now();
-    const bool last = done >= all;
-    if (!last && now - shown_ < (terminal_ ? kRepaint : kLine)) return;
-    // Shards that are already indexed pass in no time; a pipe is not told of them.
-    if (last && !terminal_ && !painted_) return;
-    shown_ = now;
-    painted_ = true;
-    std::cerr << fmt::format(
-                     "{}{}: {:3.0f} %, {} of {}{}", terminal_ ? "\r\033[K" : "", doing_,
-                     100.0 * static_cast<double>(done) / static_cast<double>(std::max<int64_t>(all, 1)),
-                     bytes_text(done), bytes_text(all), terminal_ ? "" : "\n")
-              << std::flush;
-  }
-  void finish() {
-    if (terminal_ && painted_) std::cerr << "\n";
-    painted_ = false;
-  }
-
- private:
-  static constexpr std::chrono::milliseconds kRepaint{100}, kLine{2000};
-
-  std::string_view doing_;
-  std::mutex mutex_;
-  bool terminal_ = is_terminal(STDERR_FILENO);
-  bool painted_ = false;
-  Clock::time_point shown_ = Clock::now();
-};
 
 void print_part(const char* what, const Source* source) {
   const ShardSet* files = source == nullptr ? nullptr : source->files();

@@ -7,6 +7,20 @@ namespace {
 
 constexpr std::string_view kFormat = "data.train.format";
 
+std::vector<std::pair<std::string_view, std::string>> for_documents(std::string_view value) {
+  std::vector<std::pair<std::string_view, std::string>> cases;
+  for (const DataFormat format : kTableFormats) cases.emplace_back(name_of(format), std::string(value));
+  cases.emplace_back("text", std::string(value));
+  return cases;
+}
+
+// Corpora of tokens too, where the default is another.
+std::vector<std::pair<std::string_view, std::string>> for_corpora(std::string_view of_tokens) {
+  auto cases = for_documents("");
+  cases.emplace_back("tokens", std::string(of_tokens));
+  return cases;
+}
+
 std::vector<std::pair<std::string_view, std::string>> for_images(std::string_view value) {
   return {{"images", std::string(value)}, {"tar", std::string(value)}};
 }
@@ -19,11 +33,29 @@ std::vector<Field> corpus_fields() {
           data.pack,
           "how documents become rows of model.seq tokens: the row of all tokens is split, or whole "
           "documents are packed where they fit best")
-          .when(kFormat, {{"tokens", "split"}}),
+          .or_else("split; of conversations best_fit")
+          .when(kFormat, for_corpora("split")),
       LOCKSTEP_FIELD(data.documents,
                      "whether a row's documents are joined, or separate: no attention and no target across "
                      "them, positions counted anew in each")
-          .when(kFormat, {{"tokens", "joined"}}),
+          .or_else("joined; of conversations separate")
+          .when(kFormat, for_corpora("joined")),
+      LOCKSTEP_FIELD(data.tokenizer,
+                     "what makes tokens of text: a model's folder, a tokenizer.json or a SentencePiece .model")
+          .names_files()
+          .or_else("that of model.hf; of other models the bytes of text files are tokens")
+          .example("./folder")
+          .when(kFormat, for_documents("")),
+      LOCKSTEP_FIELD(data.chat_template,
+                     "how conversations are written as text: auto, as the tokenizer's folder says, or the name "
+                     "of a template (docs/fine-tuning.md)")
+          .example("chatml")
+          .when(kFormat, for_documents("auto")),
+      LOCKSTEP_FIELD(data.loss_on, "what of conversations is learnt: the responses, or all that is said")
+          .when(kFormat, for_documents("responses")),
+      LOCKSTEP_FIELD(data.text_documents,
+                     "what a document is, where text files are tokenized; block: lines up to a blank one")
+          .when(kFormat, {{"text", "file"}}),
   };
 }
 

@@ -73,9 +73,25 @@ std::vector<Field> data_fields() {
           .required(),
       LOCKSTEP_SOURCE_FIELDS(train, kTrainFormat),
       LOCKSTEP_FIELD(data.train.text,
-                     "for the encoder: the column whose text is classified, by the whole number in label")
+                     "the column of text: that the encoder classifies, by the whole number in label, or that a "
+                     "language model learns to continue")
           .example("subject")
           .or_else("none")
+          .when(kTrainFormat, for_tables("")),
+      LOCKSTEP_FIELD(data.train.messages,
+                     "for language models: the column of conversations, lists of {role, content} or their JSON "
+                     "(docs/fine-tuning.md)")
+          .example("messages")
+          .or_else("none")
+          .when(kTrainFormat, for_tables("")),
+      LOCKSTEP_FIELD(data.train.prompt, "for language models: the column of what a user asks, with response")
+          .example("question")
+          .or_else("none")
+          .when(kTrainFormat, for_tables("")),
+      LOCKSTEP_FIELD(data.train.response, "for language models: the column of what is answered to prompt")
+          .example("answer")
+          .or_else("none")
+          .only_with("data.train.prompt")
           .when(kTrainFormat, for_tables("")),
       LOCKSTEP_FIELD(data.train.weights,
                      "shares of the samples that come from each entry of files, whatever their sizes")

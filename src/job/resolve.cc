@@ -126,7 +126,7 @@ std::string example_files(DataFormat format) {
 }
 
 bool goes_with(DataFormat format, Records records) {
-  if (is_table(format)) return records == Records::kTable || records == Records::kText;
+  if (is_table(format)) return records != Records::kImages;
   if (format == DataFormat::kText || format == DataFormat::kTokens) return records == Records::kTokens;
   if (format == DataFormat::kImages || format == DataFormat::kTar) return records == Records::kImages;
   return true;

@@ -95,7 +95,8 @@ struct SourceSpec {
   std::optional<DataFormat> format;  // of eval unset: no separate data
   std::vector<std::string> files;    // paths, folders and patterns
   std::string label;
-  std::string text;  // the column that the encoder classifies
+  std::string text;  // the column that is classified, or learnt by a language model
+  std::string messages, prompt, response;  // columns of conversations
   ColumnsSpec columns;
   std::vector<TransformSpec> transforms;
   std::vector<double> weights;  // of the entries of files; empty: all records alike
@@ -126,8 +127,12 @@ struct MaskSpec {
 
 struct DataSpec {
   SourceSpec train, eval;
-  TokenPacking pack = TokenPacking::kSplit;
-  DocumentUse documents = DocumentUse::kJoined;
+  std::optional<TokenPacking> pack;      // unset: by what the documents are (prepare/text_reading.h)
+  std::optional<DocumentUse> documents;  // likewise
+  std::string tokenizer;                 // of text; empty: that of model.hf
+  std::string chat_template;             // a name (chat/chat_template.h)
+  LossOn loss_on = LossOn::kResponses;
+  TextUnit text_documents = TextUnit::kFile;
   MaskSpec mask;
   ImagesSpec images;
   double hold_out = 0;

@@ -45,6 +45,7 @@ std::vector<std::string> announcement(const JobParts& parts, const Group* group,
   if (const std::string trained = trained_text(parts.model); !trained.empty()) line("trained", trained);
   if (parts.pretrained) line("weights", parts.pretrained->text());
   line("data", data_line(parts.data));
+  for (const std::string& note : parts.data.notes) line("tokens", note);
   if (parts.data.report) line("columns", column_line(*parts.data.report));
   if (!parts.data.label_decision.empty()) line("label", parts.data.label_decision);
   line("step", fmt::format("{} samples = {} microbatches of {}, summed in {} leaves", spec.train.global_batch,

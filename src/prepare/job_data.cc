@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "chat/row_tokenizer.h"
 #include "data/shards/shard_set.h"
 #include "model/hf/source.h"
 #include "prepare/job_options.h"
 #include "prepare/job_reading.h"
 #include "prepare/table_reading.h"
+#include "prepare/text_reading.h"
 #include "prepare/token_masking.h"
 
 namespace lockstep {
@@ -17,6 +19,7 @@ using Format = DataOptions::Format;
 
 Format format_of(const JobSpec& spec) {
   const DataFormat format = *spec.data.train.format;
+  if (is_tokenized(spec)) return Format::kTokenized;
   if (std::find(kTableFormats.begin(), kTableFormats.end(), format) != kTableFormats.end())
     return Format::kTable;
   if (format == DataFormat::kText) return Format::kText;
@@ -268,18 +271,20 @@ DataOptions job_data_options(const JobSpec& spec, const HostShare& host) {
     check_text(spec);
     options.encoding.label = spec.data.train.label;
     options.text_column = spec.data.train.text;
+    if (!job_tokenizer(spec).empty() && !options.text_column.empty())
+      options.text_tokenizer = RowTokenizer::open(job_tokenizer(spec));
   }
   options.seq = spec.model.seq;
   options.vocab = spec.model.vocab;
   options.classes = spec.model.classes;
   options.image = spec.model.image;
-  options.best_fit = spec.data.pack == TokenPacking::kBestFit;
-  options.separate = spec.data.documents == DocumentUse::kSeparate;
   options.masking = job_masking(spec);
+  set_text_reading(spec, options);
   set_images(spec, options);
   options.threads = job_threads(spec, host);
   for (const TransformSpec& transform : spec.data.train.transforms)
-    options.transforms.push_back({transform.name, {transform.settings.begin(), transform.settings.end()}});
+    options.transforms.push_back(
+        with_tokenizer(spec, {transform.name, {transform.settings.begin(), transform.settings.end()}}));
   options.bad = spec.data.errors.policy == DataErrors::kSkip ? BadRecords::kSkip : BadRecords::kStop;
   options.most_bad = options.bad == BadRecords::kSkip ? spec.data.errors.limit : 0;
   set_table_reading(spec, options);

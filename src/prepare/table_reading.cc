@@ -34,8 +34,10 @@ std::optional<char> delimiter_of(const JobSpec& spec) {
 }  // namespace
 
 void set_table_reading(const JobSpec& spec, DataOptions& options) {
-  if (options.format != DataOptions::Format::kTable) return;
+  const bool table = options.format == DataOptions::Format::kTable;
+  if (!table && options.format != DataOptions::Format::kTokenized) return;
   if (const auto delimiter = delimiter_of(spec)) options.settings["separator"] = std::string(1, *delimiter);
+  if (!table) return;
   if (!spec.data.missing_values.empty())
     options.missing = std::make_shared<const MissingTexts>(spec.data.missing_values);
   options.looks_through = true;

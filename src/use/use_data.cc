@@ -13,7 +13,11 @@ namespace {
 
 std::vector<DataFormat> formats_of(Records records) {
   switch (records) {
-    case Records::kTokens: return {DataFormat::kText, DataFormat::kTokens};
+    case Records::kTokens: {
+      std::vector<DataFormat> formats{DataFormat::kText, DataFormat::kTokens};
+      formats.insert(formats.end(), kTableFormats.begin(), kTableFormats.end());
+      return formats;
+    }
     case Records::kImages: return {DataFormat::kImages, DataFormat::kTar};
     case Records::kText:
     case Records::kTable: break;
@@ -38,7 +42,7 @@ void choose_format(const std::vector<std::string>& files, const std::optional<st
   }
   const bool table = std::find(known.begin(), known.end(), DataFormat::kCsv) != known.end();
   if (!table || files.empty() || std::filesystem::is_directory(files[0])) return;
-  for (const DataFormat format : known) {
+  for (const DataFormat format : kTableFormats) {
     const std::string_view suffix = make_format(name_of(format), {})->suffix();
     if (!suffix.empty() && without_compression(files[0]).ends_with(suffix)) spec.data.train.format = format;
   }

@@ -14,6 +14,7 @@
 #include "fuzz/hf_config.h"
 #include "fuzz/hf_files.h"
 #include "fuzz/image.h"
+#include "fuzz/jinja.h"
 #include "fuzz/job.h"
 #include "fuzz/labels.h"
 #include "fuzz/launch_environment.h"
@@ -27,6 +28,7 @@
 #include "fuzz/sidecar.h"
 #include "fuzz/store_message.h"
 #include "fuzz/tar.h"
+#include "fuzz/tokenizer.h"
 #include "fuzz/tokens.h"
 
 namespace lockstep::testing {
@@ -59,6 +61,7 @@ TEST(FuzzCorpus, EveryFileIsParquetOrAUserError) { replay("parquet", check_parqu
 TEST(FuzzCorpus, EveryFileIsAnIndexOrAUserError) { replay("shard_index", check_shard_index); }
 TEST(FuzzCorpus, EveryFileOfRowsIsTakenOrRefused) { replay("row_file", check_row_file); }
 TEST(FuzzCorpus, EveryFileBesideTheDataIsTakenOrRefused) { replay("sidecar", check_sidecar); }
+TEST(FuzzCorpus, EveryTextIsAChatTemplateOrAUserError) { replay("jinja", check_jinja); }
 TEST(FuzzCorpus, EveryTextIsAFieldOrRefused) { replay("field", check_field); }
 TEST(FuzzCorpus, EveryTextIsAModelsConfigOrAUserError) { replay("hf_config", check_hf_config); }
 TEST(FuzzCorpus, EveryTextIsLabelsOrAUserError) { replay("labels", check_labels); }
@@ -78,6 +81,8 @@ TEST(FuzzCorpus, EveryTextIsAManifestOrAUserError) { replay("checkpoint", check_
 TEST(FuzzCorpus, EveryTextIsASavedStateOrAUserError) { replay("checkpoint", check_saved_state); }
 TEST(FuzzCorpus, EveryByteIsANoticeOrRefused) { replay("notice", check_notice); }
 TEST(FuzzCorpus, EveryByteIsACorpusOfTokensOrAUserError) { replay("tokens", check_tokens); }
+TEST(FuzzCorpus, EveryTextIsATokenizerOrAUserError) { replay("tokenizer_json", check_tokenizer_json); }
+TEST(FuzzCorpus, EveryByteIsPiecesOrAUserError) { replay("sentencepiece", check_sentencepiece); }
 TEST(FuzzCorpus, EveryByteIsATarShardOrAUserError) { replay("tar", check_tar); }
 TEST(FuzzCorpus, EveryByteIsAnImageOrRefused) { replay("image", check_image); }
 TEST(FuzzCorpus, EveryByteIsAMessageOrRefused) { replay("store_message", check_store_message); }

@@ -29,6 +29,7 @@ graph_text 4096
 hf_files 4096
 hf_config 2048
 image 4096
+jinja 2048
 job 4096
 jsonl 4096
 labels 2048
@@ -38,11 +39,13 @@ parquet 6144
 row_file 16384
 run_files 4096 metrics summary
 safetensors 2048
+sentencepiece 2048
 shard_index 1024
 sidecar 1024
 store_message 2048
 tar 8192
 tfrecord 2048
+tokenizer_json 4096
 tokens 2048
 '
 

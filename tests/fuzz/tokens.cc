@@ -84,6 +84,7 @@ bool check_tokens(std::string_view bytes) {
                       {"pack", (bytes[0] & 1) != 0 ? "best_fit" : "split"},
                       {"documents", (bytes[0] & 2) != 0 ? "separate" : "joined"}};
   if ((bytes[0] & 4) != 0) options.bad = BadRecords::kSkip;
+  if ((bytes[0] & 8) != 0) options.settings["marked"] = "true";
   std::vector<std::unique_ptr<ByteSource>> shards;
   shards.push_back(std::make_unique<MappedText>(bytes.substr(1)));
   try {

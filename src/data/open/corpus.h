@@ -13,6 +13,7 @@ struct CorpusOptions {
   int64_t seq = 0, vocab = 0;
   bool best_fit = false;  // pack whole documents into rows; otherwise cut the row of all tokens
   bool separate = false;  // give the columns documents and positions
+  bool marked = false;    // tokens say whether they count in the loss
   BadRecords bad = BadRecords::kStop;
   double most_bad = 0;
   IndexFolder index_folder = {};
@@ -23,6 +24,9 @@ struct CorpusOptions {
 
 std::shared_ptr<const Source> open_corpus(const CorpusOptions& options,
                                           const std::vector<std::string>& files);
+// The same of files that are open.
+std::shared_ptr<const Source> open_corpus(const CorpusOptions& options,
+                                          std::vector<std::unique_ptr<ByteSource>> files);
 
 // Text files as a source for next-token training: text/text_format.h under a source of rows.
 //

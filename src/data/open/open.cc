@@ -5,6 +5,7 @@
 #include "data/open/corpus.h"
 #include "data/open/image_data.h"
 #include "data/open/part_options.h"
+#include "data/open/tokenized.h"
 #include "data/source/wrapped_source.h"
 #include "data/synthetic/fraud_shards.h"
 #include "data/synthetic/fraud_writer.h"
@@ -172,6 +173,7 @@ Data open_whole(const DataOptions& options) {
       return data;
     }
     case Format::kTokens: return open_tokens(options);
+    case Format::kTokenized: return open_tokenized(options);
     case Format::kImages:
     case Format::kTar: return open_images(options);
     case Format::kPatternTokens:

@@ -19,6 +19,17 @@
 namespace lockstep {
 
 struct TableReport;
+class RowTokenizer;
+
+// Documents of text and conversations that a language model learns: data/open/tokenized.h.
+struct TokenizedOptions {
+  std::string tokenizer;  // a folder or file
+  std::string format;     // "text", or that of a table; empty: there is nothing to tokenize
+  std::string text, messages, prompt, response;  // columns
+  std::string chat_template;
+  bool loss_on_all = false;
+  int text_documents = 0;  // TextDocuments
+};
 
 struct PartOptions {
   std::vector<std::string> files;  // of tables and text: paths, folders, patterns
@@ -30,6 +41,7 @@ struct DataOptions {
     kTable,  // files of a format with named columns: data/table/table.h
     kText,
     kTokens,         // corpora of tokens: data/open/corpus.h
+    kTokenized,      // documents of text or conversations, tokenized once and kept: data/open/tokenized.h
     kImages,         // folders of images by class: data/open/image_data.h
     kTar,            // tar shards of images: likewise
     kFraud,          // generated card transactions, as data/synthetic/fraud_shards.h makes them
@@ -72,6 +84,9 @@ struct DataOptions {
   int64_t resize = 0;                        // of images that are not cut at random: data/open/image_data.h
   bool stretch = false;                      // of images that are not cut at random: the whole one is taken
   Normalisation colors;                      // of images
+  TokenizedOptions tokenized = {};
+  // Of text that is classified; null: its bytes are tokens.
+  std::shared_ptr<const RowTokenizer> text_tokenizer = {};
   std::string text_column = {};              // of tables for the encoder; empty: the table is for others
   IndexProgress progress = {};               // while files are indexed
   IndexFolder index_folder = {};             // of files; where it takes no more, no rows are kept either
@@ -91,6 +106,7 @@ struct Data {
   // Of tables for a tabular model: what the label means, and in a sentence how that was decided.
   std::optional<LabelEncoding> labels = {};
   std::string label_decision = {};
+  std::vector<std::string> notes = {};  // what was tokenized, cut and left out, for people
 };
 
 Data open_data(const DataOptions& options);

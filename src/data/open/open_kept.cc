@@ -11,6 +11,7 @@
 #include "data/bytes/folder_bytes.h"
 #include "data/images/image_shard.h"
 #include "data/open/part_options.h"
+#include "data/open/tokenized.h"
 #include "data/shards/formats.h"
 #include "data/table/kept_table.h"
 
@@ -211,6 +212,12 @@ std::shared_ptr<const Source> open_plain_rows(const DataOptions& options,
   if (options.format == Kind::kText)
     return open_text_files({.seq = options.seq, .budget = options.eval_budget, .progress = options.progress},
                            files);
+  if (options.format == Kind::kTokenized) {
+    DataOptions other = options;
+    other.budget = options.eval_budget;
+    std::vector<std::string> notes;
+    return open_tokenized_files(other, options.tokenized.format, files, notes);
+  }
   CorpusOptions corpus = corpus_options(options);
   corpus.budget = options.eval_budget;
   return open_corpus(corpus, files);
@@ -226,7 +233,7 @@ std::shared_ptr<const Source> open_rows_of(const DataOptions& options,
 void require_files(const DataOptions& options, const std::vector<std::string>& files) {
   if (files.empty()) throw UserError("no data files are given");
   if (options.format != Kind::kTable && options.format != Kind::kText && options.format != Kind::kTokens &&
-      !is_images(options))
+      options.format != Kind::kTokenized && !is_images(options))
     throw UserError("the model was trained on generated records; say what the files are with --format");
 }
 

@@ -34,7 +34,8 @@ TableOptions table_options(const DataOptions& options) {
   table.eval_budget = options.eval_budget;
   if (!options.text_column.empty())
     table.text =
-        TextRole{options.text_column, options.encoding.label, options.seq, options.vocab, options.classes};
+        TextRole{options.text_column, options.encoding.label, options.seq,
+                 options.vocab,       options.classes,        options.text_tokenizer};
   return table;
 }
 

@@ -145,7 +145,8 @@ class Schema {
       leaves_.push_back(std::move(leaf));
       return;
     }
-    if (top.children == 1 && top.repetition != Repetition::kRepeated && add_list(top)) return;
+    if (top.children == 1 && top.repetition != Repetition::kRepeated && (add_list(top) || add_structs(top)))
+      return;
     for (int64_t i = 0; i < top.children; ++i) add_nested(top.name, 1);
   }
 
@@ -173,6 +174,43 @@ class Schema {
     return true;
   }
 
+  // A list of structs: each of their plain values is a list.
+  bool add_structs(const SchemaElement& top) {
+    const size_t begin = next_;
+    const SchemaElement& repeated = next();
+    std::string path = top.name + "." + repeated.name;
+    int64_t values = repeated.children;
+    int definition = top.repetition == Repetition::kOptional ? 2 : 1;
+    if (!repeated.physical && repeated.children == 1) {
+      const SchemaElement& element = next();
+      path += "." + element.name;
+      values = element.physical ? 0 : element.children;
+      definition += element.repetition == Repetition::kOptional;
+      if (element.repetition == Repetition::kRepeated) values = 0;
+    }
+    if (!top.list || repeated.physical || repeated.repetition != Repetition::kRepeated || values == 0) {
+      next_ = begin;
+      return false;
+    }
+    for (int64_t i = 0; i < values; ++i) {
+      const size_t at = next_;
+      const SchemaElement& value = next();
+      if (!value.physical || value.repetition == Repetition::kRepeated) {
+        next_ = at;
+        add_nested(path, 2);
+        continue;
+      }
+      Leaf leaf = leaf_of(value);
+      leaf.name = path + "." + value.name;
+      leaf.optional = top.repetition == Repetition::kOptional;
+      leaf.max_repetition = 1;
+      leaf.max_definition = definition + (value.repetition == Repetition::kOptional ? 1 : 0);
+      leaf.nested = std::string(kNested);
+      leaves_.push_back(std::move(leaf));
+    }
+    return true;
+  }
+
   void add_nested(const std::string& path, int depth) {
     if (depth > kDeepest) throw Damaged("its schema is nested too deeply");
     const SchemaElement& element = next();
@@ -180,14 +218,15 @@ class Schema {
     if (element.physical) {
       Leaf leaf = leaf_of(element);
       leaf.name = name;
-      leaf.refusal =
-          "is nested; write its parts as columns of their own (plain values, or lists of plain values)";
+      leaf.refusal = std::string(kNested);
       leaves_.push_back(std::move(leaf));
       return;
     }
     for (int64_t i = 0; i < element.children; ++i) add_nested(name, depth + 1);
   }
 
+  static constexpr std::string_view kNested =
+      "is nested; write its parts as columns of their own (plain values, or lists of plain values)";
   static constexpr int kDeepest = 64;
   const std::vector<SchemaElement>& elements_;
   size_t next_ = 1;

@@ -47,7 +47,7 @@ class ParquetFormat : public Format {
         cache_(std::make_shared<parquet::PieceCache>(cache_bytes(options))) {}
 
   std::string_view name() const override { return "parquet"; }
-  int version() const override { return 3; }
+  int version() const override { return 4; }
   std::string_view suffix() const override { return ".parquet"; }
   bool names_columns() const override { return true; }
   bool is_typed() const override { return true; }
@@ -55,7 +55,7 @@ class ParquetFormat : public Format {
   std::vector<std::pair<std::string, std::string>> unread(const ByteSource& shard) const override {
     std::vector<std::pair<std::string, std::string>> columns;
     for (const Leaf& leaf : parquet::read_metadata(shard).leaves)
-      if (!leaf.refusal.empty()) columns.emplace_back(leaf.name, leaf.refusal);
+      if (!leaf.left_out().empty()) columns.emplace_back(leaf.name, leaf.left_out());
     return columns;
   }
 
@@ -70,9 +70,9 @@ class ParquetFormat : public Format {
                                      const std::vector<std::string>& without) const override {
     for (const auto& shard : shards)
       for (const Leaf& leaf : parquet::read_metadata(*shard).leaves)
-        if (!leaf.refusal.empty() &&
+        if (!leaf.left_out().empty() &&
             std::none_of(without.begin(), without.end(), [&](const auto& name) { return leaf.is_of(name); }))
-          throw UserError("{}: column '{}' {}", shard->name(), leaf.name, leaf.refusal);
+          throw UserError("{}: column '{}' {}", shard->name(), leaf.name, leaf.left_out());
     return Format::all_fields(shards, without);
   }
 
@@ -117,7 +117,7 @@ class ParquetFormat : public Format {
     std::vector<size_t> leaves;
     for (size_t i = 0; i < metadata.leaves.size(); ++i) {
       const Leaf& leaf = metadata.leaves[i];
-      if (!leaf.refusal.empty()) {
+      if (!leaf.left_out().empty() && !(leaf.refusal.empty() && is_named(leaf))) {
         refuse_if_wanted(leaf, shard);
         continue;
       }
@@ -129,7 +129,7 @@ class ParquetFormat : public Format {
     }
     if (held.empty())
       throw UserError("{}: column '{}' {}", shard.name(), metadata.leaves[0].name,
-                      metadata.leaves[0].refusal);
+                      metadata.leaves[0].left_out());
     std::vector<size_t> chosen = choose_columns(held, options().columns, shard.name());
     for (size_t& choice : chosen) choice = leaves[choice];
     return chosen;
@@ -138,7 +138,11 @@ class ParquetFormat : public Format {
   void refuse_if_wanted(const Leaf& leaf, const ByteSource& shard) const {
     for (const BlockField& column : options().columns)
       if (leaf.is_of(column.name))
-        throw UserError("{}: column '{}' {}", shard.name(), column.name, leaf.refusal);
+        throw UserError("{}: column '{}' {}", shard.name(), column.name, leaf.left_out());
+  }
+  bool is_named(const Leaf& leaf) const {
+    return std::any_of(options().columns.begin(), options().columns.end(),
+                       [&](const BlockField& column) { return column.name == leaf.name; });
   }
 
   // Where damage is skipped, columns that are not wanted cannot make records bad.

@@ -170,9 +170,10 @@ void TokenCorpus::read_own(const ByteSource& shard) {
     throw UserError("{}: ends within its header of {} bytes", shard.name(), kTokenHeader);
   const auto version = number_at<uint32_t>(shard, 8);
   const auto width = number_at<uint32_t>(shard, 12);
-  if (version != kTokenVersion)
-    throw UserError("{} at byte 8: version {} is not known; version {} is", shard.name(), version,
-                    kTokenVersion);
+  if (version != kTokenVersion && version != kMarkedTokenVersion)
+    throw UserError("{} at byte 8: version {} is not known; versions {} and {} are", shard.name(), version,
+                    kTokenVersion, kMarkedTokenVersion);
+  marked_ = version == kMarkedTokenVersion;
   if (width != 2 && width != 4)
     throw UserError("{} at byte 12: tokens of {} bytes; 2 or 4 are known", shard.name(), width);
   width_ = static_cast<int>(width);
@@ -187,6 +188,10 @@ void TokenCorpus::read_own(const ByteSource& shard) {
   tokens_ = static_cast<int64_t>(tokens);
   documents_ = static_cast<int64_t>(documents);
   tokens_at_ = kTokenHeader;
+  if (marked_) {
+    cut_ = number_at<int64_t>(shard, 32);
+    dropped_ = number_at<int64_t>(shard, 40);
+  }
   ends_at_ = tokens_at_ + static_cast<int64_t>(padded);
 }
 
@@ -237,12 +242,29 @@ void TokenCorpus::for_each_document(
 }
 
 void TokenCorpus::decode(const char* bytes, int64_t count, int32_t* out) const {
+  if (marked_) {
+    if (width_ == 2)
+      widen<uint16_t>(bytes, count, out);
+    else
+      std::memcpy(out, bytes, static_cast<size_t>(count) * 4);
+    const int32_t mask = width_ == 2 ? 0x7fff : 0x7fffffff;
+    for (int64_t i = 0; i < count; ++i) out[i] &= mask;
+    return;
+  }
   switch (width_) {
     case 1: return signed_ ? widen<int8_t>(bytes, count, out) : widen<uint8_t>(bytes, count, out);
     case 2: return signed_ ? widen<int16_t>(bytes, count, out) : widen<uint16_t>(bytes, count, out);
     case 4: return signed_ ? widen<int32_t>(bytes, count, out) : widen<uint32_t>(bytes, count, out);
     default: return widen<int64_t>(bytes, count, out);
   }
+}
+
+void TokenCorpus::decode_targets(const char* bytes, int64_t count, int32_t ignored, int32_t* out) const {
+  decode(bytes, count, out);
+  if (!marked_) return;
+  // Little-endian: the highest bit is in the last byte.
+  for (int64_t i = 0; i < count; ++i)
+    if ((static_cast<unsigned char>(bytes[(i + 1) * width_ - 1]) & 0x80) != 0) out[i] = ignored;
 }
 
 std::string TokenCorpus::place(const ByteSource& shard, int64_t offset) const {

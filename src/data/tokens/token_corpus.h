@@ -20,8 +20,13 @@ namespace lockstep {
 // The header of our own files: these 8 bytes, u32 version, u32 bytes of a token (2 or 4), u64 tokens, u64
 // documents, zeros up to 64 bytes. After the tokens, from the next multiple of 8 on, a u64 for each document:
 // how many tokens lie before its end. All little-endian.
+//
+// Version 2 is of examples whose tokens do not all count in the loss: the highest bit of a token says that it
+// is no target. After the number of documents it has two more u64: how many documents were cut when they were
+// tokenized, and how many were left out.
 inline constexpr std::string_view kTokenMagic = "LOCKTOK\n";
 inline constexpr uint32_t kTokenVersion = 1;
+inline constexpr uint32_t kMarkedTokenVersion = 2;
 inline constexpr int64_t kTokenHeader = 64;
 
 class TokenCorpus {
@@ -33,6 +38,9 @@ class TokenCorpus {
   int64_t tokens() const { return tokens_; }
   int width() const { return width_; }  // bytes of a token: 1, 2, 4 or 8
   bool is_signed() const { return signed_; }
+  bool marked() const { return marked_; }  // some tokens are no targets
+  int64_t cut() const { return cut_; }
+  int64_t dropped() const { return dropped_; }
   int64_t offset_of(int64_t token) const { return tokens_at_ + token * width_; }
   // 0: the shard does not say where documents end.
   int64_t documents() const { return documents_; }
@@ -47,6 +55,8 @@ class TokenCorpus {
 
   // Widens `count` tokens. Values that no vocabulary has (negative, or of more than 31 bits) become -1.
   void decode(const char* bytes, int64_t count, int32_t* out) const;
+  // The same as targets: those that do not count are `ignored`.
+  void decode_targets(const char* bytes, int64_t count, int32_t ignored, int32_t* out) const;
   // "corpus.bin at byte 12", where an index may lie before the tokens.
   std::string place(const ByteSource& shard, int64_t offset) const;
 
@@ -58,7 +68,8 @@ class TokenCorpus {
 
   int64_t tokens_ = 0, documents_ = 0;
   int width_ = 2;
-  bool signed_ = false;
+  bool signed_ = false, marked_ = false;
+  int64_t cut_ = 0, dropped_ = 0;
   int64_t tokens_at_ = 0;                                                       // in the shard
   int64_t ends_at_ = 0;                                                         // ours
   int64_t sequences_ = 0, lengths_at_ = 0, pointers_at_ = 0, sequence_at_ = 0;  // Megatron

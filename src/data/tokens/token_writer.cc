@@ -15,9 +15,9 @@ void put(std::string& out, T value) {
   out.append(bytes, sizeof(T));
 }
 
-std::string header_of(uint32_t width, uint64_t tokens, uint64_t documents) {
+std::string header_of(uint32_t width, uint64_t tokens, uint64_t documents, uint32_t version = kTokenVersion) {
   std::string out(kTokenMagic);
-  put<uint32_t>(out, kTokenVersion);
+  put<uint32_t>(out, version);
   put<uint32_t>(out, width);
   put<uint64_t>(out, tokens);
   put<uint64_t>(out, documents);
@@ -52,9 +52,47 @@ std::string token_file(const std::vector<std::vector<int32_t>>& documents) {
   return out;
 }
 
-TokenFileWriter::TokenFileWriter(const std::string& path) : file_(path) { file_.write(header_of(2, 0, 0)); }
+TokenFileLayout layout_of_tokens(int64_t vocab, bool marked) {
+  return {vocab <= (marked ? 1 << 15 : 1 << 16) ? 2 : 4, marked};
+}
+
+TokenFileWriter::TokenFileWriter(const std::string& path, TokenFileLayout layout)
+    : layout_(layout), file_(path) {
+  file_.write(header());
+}
+
+std::string TokenFileWriter::header() const {
+  std::string out = header_of(static_cast<uint32_t>(layout_.width), tokens_, ends_.size(),
+                              layout_.marked ? kMarkedTokenVersion : kTokenVersion);
+  if (layout_.marked) {
+    std::memcpy(out.data() + 32, &cut_, 8);
+    std::memcpy(out.data() + 40, &dropped_, 8);
+  }
+  return out;
+}
+
+void TokenFileWriter::append(std::span<const int32_t> tokens, std::span<const uint8_t> counts) {
+  LOCKSTEP_CHECK(counts.empty() || (layout_.marked && counts.size() == tokens.size()), "marks of {} tokens",
+                 tokens.size());
+  const int bits = layout_.width * 8 - (layout_.marked ? 1 : 0);
+  encoded_.clear();
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] < 0 || static_cast<int64_t>(tokens[i]) >= int64_t{1} << bits)
+      throw UserError("token {} does not fit into {} bytes; write the corpus with 4 bytes a token", tokens[i],
+                      layout_.width);
+    const uint32_t mark = counts.empty() || counts[i] != 0 ? 0 : uint32_t{1} << bits;
+    const uint32_t value = static_cast<uint32_t>(tokens[i]) | mark;
+    if (layout_.width == 2)
+      put<uint16_t>(encoded_, static_cast<uint16_t>(value));
+    else
+      put<uint32_t>(encoded_, value);
+  }
+  file_.write(encoded_);
+  tokens_ += tokens.size();
+}
 
 void TokenFileWriter::append(std::span<const uint16_t> tokens) {
+  LOCKSTEP_CHECK(layout_.width == 2 && !layout_.marked, "tokens of 2 bytes in another layout");
   file_.write({reinterpret_cast<const char*>(tokens.data()), tokens.size_bytes()});
   tokens_ += tokens.size();
 }
@@ -65,7 +103,7 @@ int64_t TokenFileWriter::finish() {
   LOCKSTEP_CHECK(tokens_ == (ends_.empty() ? 0 : ends_.back()), "a document is still open");
   file_.write(std::string(static_cast<size_t>((8 - file_.size() % 8) % 8), '\0'));
   file_.write({reinterpret_cast<const char*>(ends_.data()), ends_.size() * 8});
-  file_.write_at(0, header_of(2, tokens_, ends_.size()));
+  file_.write_at(0, header());
   file_.finish();
   return file_.size();
 }

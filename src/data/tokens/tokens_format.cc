@@ -26,7 +26,7 @@ constexpr int64_t kPiece = 1 << 20;
 
 struct TokenSettings {
   int64_t seq = 0, vocab = 0;
-  bool best_fit = false, separate = false;
+  bool best_fit = false, separate = false, marked = false;
 };
 
 int64_t whole_number(const std::string& key, const std::string& text) {
@@ -53,8 +53,10 @@ TokenSettings settings_of(const FormatOptions& options) {
       settings.best_fit = chosen(key, value, "split", "best_fit");
     else if (key == "documents")
       settings.separate = chosen(key, value, "joined", "separate");
+    else if (key == "marked")
+      settings.marked = chosen(key, value, "false", "true");
     else
-      throw UserError("tokens has no setting '{}'; it has seq, vocab, pack and documents", key);
+      throw UserError("tokens has no setting '{}'; it has seq, vocab, pack, documents and marked", key);
   }
   if (settings.seq == 0 || settings.vocab == 0) throw UserError("tokens needs the settings seq and vocab");
   if (!options.columns.empty()) throw UserError("tokens has columns of its own; ask for none by name");
@@ -67,6 +69,9 @@ TokenCorpus corpus_of(const ByteSource& shard, const TokenSettings& settings) {
     throw UserError(
         "{}: the shard does not say where its documents end; write pack: split and documents: joined",
         shard.name());
+  if (corpus.marked() && !settings.best_fit && !settings.separate && !settings.marked)
+    throw UserError("{}: some tokens of the shard do not count in the loss; write documents: separate",
+                    shard.name());
   return corpus;
 }
 
@@ -125,10 +130,11 @@ PackedRows plan_window(const TokenCorpus& corpus, const ByteSource& shard, const
 struct RowColumns {
   std::span<int32_t> tokens, targets, documents, positions;  // of one row; the last two may be empty
 
-  // The tokens of a piece to positions from `at` on; the piece is number `document` of the row.
-  void put(const int32_t* from, int64_t at, int64_t count, int32_t document) const {
+  // The tokens of a piece, and the same as targets, to positions from `at` on; the piece is number
+  // `document` of the row.
+  void put(const int32_t* from, const int32_t* as_targets, int64_t at, int64_t count, int32_t document) const {
     std::copy_n(from, count, tokens.begin() + at);
-    std::copy_n(from + 1, count, targets.begin() + at);
+    std::copy_n(as_targets + 1, count, targets.begin() + at);
     if (documents.empty()) return;
     std::fill_n(documents.begin() + at, count, document);
     std::iota(positions.begin() + at, positions.begin() + at + count, 0);
@@ -182,6 +188,15 @@ class TokensDecoder : public ShardDecoder {
     for (const int32_t token : tokens) most = std::max(most, static_cast<uint32_t>(token));
     if (most >= settings_.vocab) refuse_token(corpus_, bytes(), tokens, offset, settings_.vocab);
     return tokens;
+  }
+
+  // The same as targets; the tokens themselves unless the shard is marked.
+  std::span<const int32_t> targets_of(std::string_view raw, std::span<const int32_t> tokens) const {
+    if (!corpus_.marked()) return tokens;
+    thread_local std::vector<int32_t> targets;
+    targets.resize(tokens.size());
+    corpus_.decode_targets(raw.data(), std::ssize(tokens), kIgnoredLabel, targets.data());
+    return targets;
   }
 
   // The same as numbers of `width` bytes.
@@ -247,6 +262,7 @@ class SplitDecoder : public TokensDecoder {
                                          static_cast<size_t>((seq + 1) * width));
       const RowColumns row = add_row(block);
       const auto tokens = tokens_of(raw, corpus().offset_of(begin));
+      const auto targets = targets_of(raw, tokens);
       int32_t document = 0;
       int64_t at = 0;
       if (settings().separate) {
@@ -254,12 +270,12 @@ class SplitDecoder : public TokensDecoder {
         for (; next_end < ends.size() && ends[next_end] < begin + seq; ++next_end) {
           const int64_t end = ends[next_end] - begin;
           if (end == at) continue;
-          row.put(tokens.data() + at, at, end - at, document++);
+          row.put(tokens.data() + at, targets.data() + at, at, end - at, document++);
           row.targets[static_cast<size_t>(end) - 1] = kIgnoredLabel;
           at = end;
         }
       }
-      row.put(tokens.data() + at, at, seq - at, document);
+      row.put(tokens.data() + at, targets.data() + at, at, seq - at, document);
       const bool cut = next_end < ends.size() && ends[next_end] == begin + seq;
       if (cut) row.targets.back() = kIgnoredLabel;
     }
@@ -321,8 +337,9 @@ class PackedDecoder : public TokensDecoder {
       int64_t at = 0;
       int32_t document = 0;
       for (const TokenPiece& piece : row_of(record)) {
-        const auto tokens = tokens_of(fetched[next++], corpus().offset_of(piece.first));
-        row.put(tokens.data(), at, piece.positions, document++);
+        const std::string_view raw = fetched[next++];
+        const auto tokens = tokens_of(raw, corpus().offset_of(piece.first));
+        row.put(tokens.data(), targets_of(raw, tokens).data(), at, piece.positions, document++);
         at += piece.positions;
       }
       row.pad(at, document);
@@ -378,7 +395,7 @@ class TokensFormat : public Format {
 
   // Rows of several documents have targets that are not their next tokens.
   const CompactRows* compact_rows() const override {
-    return settings_.best_fit || settings_.separate ? nullptr : &rows_;
+    return settings_.best_fit || settings_.separate || settings_.marked ? nullptr : &rows_;
   }
 
   ShardIndex index(const ByteSource& shard, const Progress& progress) const override {

@@ -11,6 +11,8 @@
 //              of 512 rows, so that a plan is made again from a few kB of lengths.
 //   documents  joined (default) or separate: no target across documents; needs a shard that knows them, as
 //              best_fit does.
+//   marked     true: of shards whose tokens do not all count in the loss (token_corpus.h); targets that do
+//              not are -100. Such shards are also read without it where documents are separate.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -35,19 +37,40 @@ std::vector<std::unique_ptr<ByteSource>> open_token_shards(const std::vector<std
 // UserError for a negative token.
 std::string token_file(const std::vector<std::vector<int32_t>>& documents);
 
-// The same file of 2 bytes per token, written piece by piece: only the ends of the documents are held.
+// The same file, written piece by piece: only the ends of the documents are held.
+struct TokenFileLayout {
+  int width = 2;        // bytes of a token: 2 or 4
+  bool marked = false;  // tokens say whether they count in the loss
+};
+
+// The layout with the fewest bytes for tokens below `vocab`.
+TokenFileLayout layout_of_tokens(int64_t vocab, bool marked);
+
 class TokenFileWriter {
  public:
-  explicit TokenFileWriter(const std::string& path);
+  explicit TokenFileWriter(const std::string& path, TokenFileLayout layout = {});
 
-  void append(std::span<const uint16_t> tokens);  // to the document that is open
+  void append(std::span<const uint16_t> tokens);  // to the document that is open, of 2 bytes unmarked
+  // `counts` has a 0 for each token that does not count in the loss; empty: all count. Throws UserError for a
+  // token that the layout does not hold.
+  void append(std::span<const int32_t> tokens, std::span<const uint8_t> counts = {});
   void end_document();
   int64_t documents() const { return static_cast<int64_t>(ends_.size()); }
+  int64_t tokens() const { return static_cast<int64_t>(tokens_); }
+  int64_t bytes() const { return file_.size() + 8 * documents(); }  // of the file if it were finished now
+  bool is_between_documents() const { return tokens_ == (ends_.empty() ? 0 : ends_.back()); }
+  // What a marked file says about how it came to be.
+  void set_left_out(int64_t cut, int64_t dropped) { cut_ = cut, dropped_ = dropped; }
   // Gives the size of the file, which appears under its name only now.
   int64_t finish();
 
  private:
+  std::string header() const;
+
+  TokenFileLayout layout_;
   PartialFile file_;
+  int64_t cut_ = 0, dropped_ = 0;
+  std::string encoded_;
   uint64_t tokens_ = 0;
   std::vector<uint64_t> ends_;
 };

@@ -30,9 +30,17 @@ const BlockColumn* visible_column(const ColumnBlock& block, const std::string& n
 
 }  // namespace
 
+EncodeText::EncodeText(EncodeTextOptions options) : options_(std::move(options)) {
+  if (options_.tokenizer && options_.tokenizer->frame_tokens() >= options_.seq)
+    throw UserError("model.seq {} has no room for a text: the tokenizer adds {} tokens of its own; set it to more",
+                    options_.seq, options_.tokenizer->frame_tokens());
+}
+
 std::string EncodeText::text() const {
-  return fmt::format("text 1 {} {} {} column {} label {}", options_.seq, options_.vocab, options_.classes,
-                     options_.column, options_.label);
+  std::string text = fmt::format("text 1 {} {} {} column {} label {}", options_.seq, options_.vocab,
+                                 options_.classes, options_.column, options_.label);
+  if (options_.tokenizer) text += fmt::format(" tokenizer {}", options_.tokenizer->fingerprint());
+  return text;
 }
 
 std::vector<BlockField> EncodeText::reads() const {
@@ -89,8 +97,15 @@ void EncodeText::encode_row(const ColumnBlock& block, size_t record, int32_t* to
   if (column.type() == ValueType::kBytes) {
     const std::string_view text =
         column.is_missing(record) ? std::string_view() : column.as<std::string_view>()[record];
-    length = std::min(text.size() + 1, seq);
-    for (size_t t = 1; t < length; ++t) tokens[t] = static_cast<unsigned char>(text[t - 1]) + 1;
+    if (options_.tokenizer) {
+      std::vector<int32_t> row;
+      options_.tokenizer->encode(text, options_.seq, row);
+      length = row.size();
+      std::copy(row.begin(), row.end(), tokens);
+    } else {
+      length = std::min(text.size() + 1, seq);
+      for (size_t t = 1; t < length; ++t) tokens[t] = static_cast<unsigned char>(text[t - 1]) + 1;
+    }
   } else {
     const std::span<const int32_t> row = row_of(column, record);
     length = std::min(row.size(), seq);
@@ -99,9 +114,12 @@ void EncodeText::encode_row(const ColumnBlock& block, size_t record, int32_t* to
   for (size_t t = 0; t < length; ++t)
     if (tokens[t] < 0 || tokens[t] >= options_.vocab)
       throw BadValue(record,
-                     fmt::format("column '{}' has the token {}, which is not in the vocabulary of {}; set "
-                                 "model.vocab to more (bytes take 257)",
-                                 options_.column, tokens[t], options_.vocab));
+                     fmt::format("column '{}' has the token {}, which is not in the vocabulary of {}; "
+                                 "{}",
+                                 options_.column, tokens[t], options_.vocab,
+                                 options_.tokenizer ? "the tokenizer is not the model's; name the right one as "
+                                                      "data.tokenizer"
+                                                    : "set model.vocab to more (bytes take 257)"));
   const BlockColumn* marks = visible_column(block, options_.column);
   for (size_t t = 0; t < length; ++t)
     visible[t] =
@@ -111,7 +129,8 @@ void EncodeText::encode_row(const ColumnBlock& block, size_t record, int32_t* to
 
 void EncodeText::apply(const BlockPlace&, ColumnBlock& block) const {
   const auto records = static_cast<size_t>(block.records), seq = static_cast<size_t>(options_.seq);
-  std::vector<int32_t> tokens(records * seq), segments(records * seq), labels(records);
+  const int32_t pad = options_.tokenizer ? options_.tokenizer->pad() : 0;
+  std::vector<int32_t> tokens(records * seq, pad), segments(records * seq), labels(records);
   std::vector<uint8_t> visible(records * seq);
   for (size_t r = 0; r < records; ++r) encode_row(block, r, &tokens[r * seq], &visible[r * seq]);
   if (reads_label_)

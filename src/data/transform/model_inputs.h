@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "chat/row_tokenizer.h"
 #include "data/source/source.h"
 #include "data/transform/table_encoding.h"
 #include "data/transform/transform.h"
@@ -64,14 +65,19 @@ class EncodeTable : public Transform {
 //
 // Text becomes 0, which opens every row for the pooler, and its bytes plus 1; a column that `tokenise` has
 // made is taken as it is, and so is what `pad` has made. Rows are cut at T and filled up with 0.
+//
+// With a tokenizer, text becomes its tokens within their frame, cut so that the frame stays, and rows are
+// filled up with the token that it has for that.
 struct EncodeTextOptions {
   std::string column, label;
   int64_t seq = 0, vocab = 0, classes = 0;
+  std::shared_ptr<const RowTokenizer> tokenizer = {};
 };
 
 class EncodeText : public Transform {
  public:
-  explicit EncodeText(EncodeTextOptions options) : options_(std::move(options)) {}
+  // Throws UserError for a tokenizer that does not go with the sizes.
+  explicit EncodeText(EncodeTextOptions options);
 
   std::string text() const override;
   std::vector<BlockField> reads() const override;
