@@ -69,7 +69,6 @@ TEST(FuzzCorpus, EveryTextIsAFilterOrAUserError) { replay("filter", check_filter
 TEST(FuzzCorpus, EveryTextIsAGraphOrAUserError) { replay("graph_text", check_graph_text); }
 TEST(FuzzCorpus, EveryTextIsAJobOrAUserError) { replay("job", check_job); }
 TEST(FuzzCorpus, EveryTextIsAnIndexOfWeightsOrAUserError) { replay("hf_files", check_weight_index); }
-TEST(FuzzCorpus, EveryTextIsAModelsConfigOrAUserError) { replay("hf_files", check_hf_config); }
 TEST(FuzzCorpus, EveryTextIsAnAdaptersConfigOrAUserError) { replay("hf_files", check_peft_config); }
 TEST(FuzzCorpus, EveryTextIsMetricsOrAUserError) { replay("metrics", check_metrics); }
 TEST(FuzzCorpus, EveryTextIsASummaryOrAUserError) { replay("summary", check_summary); }
