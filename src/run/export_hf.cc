@@ -181,6 +181,11 @@ std::vector<std::string> module_names(const std::vector<LinearLayer>& all,
 
 ExportReport export_hf(const TrainedModel& model, const HfExportOptions& options) {
   const HfSource& source = source_of(model, "hf");
+  if (const auto& others = source.model().ignored_prefixes; !others.empty())
+    throw UserError(
+        "--to hf: the original folder has parts beside the model that was trained ({}), and a folder without "
+        "them is none that transformers opens; --to safetensors writes what was trained",
+        fmt::join(others, ", "));
   const MergedWeights weights(model, options.merge);
   const DType dtype = options.dtype.value_or(weights.widest());
   NewFolder folder(options.out);

@@ -30,6 +30,7 @@ constexpr std::string_view kHarmless[] = {
     // Tokens with a meaning to tokenizers and to generation.
     "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "sep_token_id", "cls_token_id",
     "mask_token_id", "decoder_start_token_id", "tokenizer_class", "prefix", "model_max_length",
+    "max_sequence_length",
     // What is returned, kept or cut up on the way.
     "use_cache", "output_attentions", "output_hidden_states", "output_scores", "output_past", "return_dict",
     "return_dict_in_generate", "torchscript", "use_bfloat16", "chunk_size_feed_forward", "pretraining_tp",
@@ -66,6 +67,7 @@ constexpr Neutral kNeutral[] = {
     {"auto_map", "null", "the model brings code of its own, which is never run"},
     {"transformers_weights", "null", "weights are read from model.safetensors or its index alone"},
     {"use_bidirectional_attention", "false", "a decoder that looks ahead is not implemented"},
+    {"use_mrope", "false", "positions in several dimensions are not implemented"},
     {"rope_interleaved", "false", "only rotary positions that turn halves are implemented here"},
 };
 

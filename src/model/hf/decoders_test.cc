@@ -74,6 +74,33 @@ TEST(HfDecoderConfig, KeysThatChangeNothingAreNot) {
   EXPECT_EQ(refusal(kGpt2 + R"(, "summary_type": "cls_index", "n_ctx": 16)"), "accepted");
 }
 
+// As published folders have them, with fewer layers.
+TEST(HfDecoderConfig, PublishedConfigsAreAccepted) {
+  const auto gemma = made(R"("architectures": ["Gemma3ForConditionalGeneration"], "boi_token_index": 255999,
+    "eoi_token_index": 256000, "eos_token_id": [1, 106], "image_token_index": 262144, "initializer_range": 0.02,
+    "mm_tokens_per_image": 256, "model_type": "gemma3", "text_config": {"hidden_size": 2560,
+    "intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 6,
+    "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024}, "torch_dtype": "bfloat16",
+    "transformers_version": "4.50.0.dev0", "vision_config": {"hidden_size": 1152})");
+  EXPECT_EQ(gemma->vocab, 262208);
+  EXPECT_EQ(gemma->max_positions, 131072);
+  EXPECT_EQ(
+      refusal(R"("architectures": ["Phi3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "auto_map": {"AutoConfig": "configuration_phi3.Phi3Config"}, "bos_token_id": 199999, "embd_pdrop": 0.0,
+    "eos_token_id": 199999, "full_attn_mod": 1, "hidden_act": "silu", "hidden_size": 16, "initializer_range": 0.02,
+    "intermediate_size": 24, "interpolate_factor": 1, "lm_head_bias": false, "max_position_embeddings": 131072,
+    "mlp_bias": false, "model_type": "phi3", "num_attention_heads": 2, "num_hidden_layers": 2,
+    "num_key_value_heads": 1, "original_max_position_embeddings": 4096, "pad_token_id": 199999,
+    "partial_rotary_factor": 0.75, "resid_pdrop": 0.0, "rms_norm_eps": 1e-05, "rope_scaling": {
+    "long_factor": [1, 1.1, 1.2], "short_factor": [1, 1, 1], "type": "longrope"}, "rope_theta": 10000.0,
+    "sliding_window": 262144, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "use_cache": true,
+    "vocab_size": 200064)"),
+      "accepted");
+  EXPECT_EQ(refusal(kLlama + R"(, "is_llama_config": true, "rope_interleaved": false, "pad_token_id": 2,
+    "transformers.js_config": {"kv_cache_dtype": {"q4f16": "float16"}}, "attention_bias": false)"),
+            "accepted");
+}
+
 TEST(HfDecoderConfig, ScalingsAreReadWholeOrRefused) {
   const auto scaled = [](const std::string& keys) { return kLlama + R"(, "rope_scaling": {)" + keys + "}"; };
   EXPECT_EQ(refusal(scaled(R"("type": "linear", "factor": 2)")), "accepted");

@@ -14,6 +14,8 @@ class GatedDecoder : public HfDecoder {
  protected:
   // What a family takes where config.json says nothing.
   struct Defaults {
+    std::optional<int64_t> heads = {};  // none: config.json must say it, as all that stand here without
+    std::optional<int64_t> vocab = {};
     std::optional<int64_t> kv_heads = {};  // none: as many as heads
     std::optional<int64_t> head_dim = {};  // none: hidden_size / heads
     int64_t max_positions = 2048;

@@ -65,7 +65,10 @@ class HfGemma3 : public HfGemma {
     embedding_name = prefix + "embed_tokens";
     lm_head_name = prefix.substr(0, prefix.size() - std::string_view("model.").size()) + "lm_head";
     read_gemma(config, head,
-               {.kv_heads = 4,
+               // Folders with a tower for images leave out what is as here.
+               {.heads = 8,
+                .vocab = 262208,
+                .kv_heads = 4,
                 .head_dim = 256,
                 .max_positions = 131072,
                 .tied = true,

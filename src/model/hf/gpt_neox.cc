@@ -30,7 +30,8 @@ class HfGptNeox final : public HfDecoder {
          {std::pair{"rope_theta", "rotary_emb_base"}, {"partial_rotary_factor", "rotary_pct"}})
       if (config.has(old) && config.number(old) != config.number(key, config.number(old)))
         config.fail(old, fmt::format("it differs from {}; keep one of them", key));
-    config.ignore({"is_decoder"});
+    // Written by the first release, and read by none.
+    config.ignore({"is_decoder", "attention_probs_dropout_prob", "hidden_dropout_prob"});
     embedding_name = "gpt_neox.embed_in";
     lm_head_name = "embed_out";
     token_head_name = "classifier";

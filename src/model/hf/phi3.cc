@@ -20,8 +20,14 @@ class HfPhi3 final : public GatedDecoder {
     windows.assign(static_cast<size_t>(layers), window);
     sliding = window > 0;
     config.require("attention_bias", "false", "its projections have no biases");
-    // Read by no release of transformers that has the family.
-    config.ignore({"embd_pdrop"});
+    // Written by releases whose own code had more of them.
+    config.require("mlp_bias", "false", "its projections have no biases");
+    config.require("lm_head_bias", "false", "its head has no bias");
+    config.require("full_attn_mod", "1", "all layers attend alike");
+    config.require("interpolate_factor", "1", "positions are not interpolated");
+    // embd_pdrop is read by no release of transformers that has the family, and auto_map names code that is
+    // the family's own: transformers takes its class unless it is told to trust that code.
+    config.ignore({"embd_pdrop", "auto_map"});
   }
 
  private:
