@@ -85,7 +85,7 @@ std::string memory_text(int64_t parameters, int64_t workers) {
                         bytes_text(n * (p.parameter + (p.gradient + p.moments) / w)),
                         bytes_text(n * (p.parameter + p.gradient + p.moments) / w));
   return text +
-         "this version trains with ZeRO 0; workers of a host whose device is the processor hold the state "
+         "workers of a host whose device is the processor hold the state "
          "once\n";
 }
 
