@@ -22,11 +22,6 @@ bool is_chat(const JobSpec& spec) {
 void check_columns(const JobSpec& spec) {
   const SourceSpec& train = spec.data.train;
   const int given = (train.text.empty() ? 0 : 1) + (train.messages.empty() ? 0 : 1) + (train.prompt.empty() ? 0 : 1);
-  if (given == 0)
-    throw UserError(
-        "{}: {} is trained on text, and the job does not say which column holds it; write data.train.text, "
-        "data.train.messages, or data.train.prompt and data.train.response",
-        spec.where("data.train.format"), spec.model.family->name);
   if (given > 1)
     throw UserError("{}: data.train.text, messages and prompt each say what is learnt; keep one of them",
                     spec.where(train.text.empty() ? "data.train.messages" : "data.train.text"));

