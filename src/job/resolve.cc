@@ -158,10 +158,11 @@ void check_data(const JobSpec& spec) {
                     spec.where("data.train.format"), name_of(format), family.name,
                     formats_for(family.records));
   const SourceSpec& train = spec.data.train;
-  if (family.records == Records::kTokens && is_table(format) && train.text.empty() && train.messages.empty() &&
-      train.prompt.empty())
+  if (family.records == Records::kTokens && is_table(format) && train.text.empty() &&
+      train.messages.empty() && train.prompt.empty())
     throw UserError(
-        "{}: a {} learns text, and the job does not say which column of the {} holds it; write data.train.text, "
+        "{}: a {} learns text, and the job does not say which column of the {} holds it; write "
+        "data.train.text, "
         "data.train.messages, or data.train.prompt and data.train.response",
         spec.where("data.train.format"), family.name, name_of(format));
 }
