@@ -87,12 +87,12 @@ struct DataOptions {
   TokenizedOptions tokenized = {};
   // Of text that is classified; null: its bytes are tokens.
   std::shared_ptr<const RowTokenizer> text_tokenizer = {};
-  std::string text_column = {};              // of tables for the encoder; empty: the table is for others
-  IndexProgress progress = {};               // while files are indexed
-  IndexFolder index_folder = {};             // of files; where it takes no more, no rows are kept either
-  bool cache = false;                        // of tables: rows are kept (data/cache/row_cache.h)
-  std::string cache_folder = {};             // empty: the index folder
-  IndexProgress cache_progress = {};         // while they are written
+  std::string text_column = {};       // of tables for the encoder; empty: the table is for others
+  IndexProgress progress = {};        // while files are indexed
+  IndexFolder index_folder = {};      // of files; where it takes no more, no rows are kept either
+  bool cache = false;                 // of tables: rows are kept (data/cache/row_cache.h)
+  std::string cache_folder = {};      // empty: the index folder
+  IndexProgress cache_progress = {};  // while they are written
 };
 
 struct Data {

@@ -33,9 +33,8 @@ TableOptions table_options(const DataOptions& options) {
   table.subsample = options.subsample;
   table.eval_budget = options.eval_budget;
   if (!options.text_column.empty())
-    table.text =
-        TextRole{options.text_column, options.encoding.label, options.seq,
-                 options.vocab,       options.classes,        options.text_tokenizer};
+    table.text = TextRole{options.text_column, options.encoding.label, options.seq,
+                          options.vocab,       options.classes,        options.text_tokenizer};
   return table;
 }
 

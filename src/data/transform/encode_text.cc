@@ -32,8 +32,9 @@ const BlockColumn* visible_column(const ColumnBlock& block, const std::string& n
 
 EncodeText::EncodeText(EncodeTextOptions options) : options_(std::move(options)) {
   if (options_.tokenizer && options_.tokenizer->frame_tokens() >= options_.seq)
-    throw UserError("model.seq {} has no room for a text: the tokenizer adds {} tokens of its own; set it to more",
-                    options_.seq, options_.tokenizer->frame_tokens());
+    throw UserError(
+        "model.seq {} has no room for a text: the tokenizer adds {} tokens of its own; set it to more",
+        options_.seq, options_.tokenizer->frame_tokens());
 }
 
 std::string EncodeText::text() const {
@@ -113,13 +114,13 @@ void EncodeText::encode_row(const ColumnBlock& block, size_t record, int32_t* to
   }
   for (size_t t = 0; t < length; ++t)
     if (tokens[t] < 0 || tokens[t] >= options_.vocab)
-      throw BadValue(record,
-                     fmt::format("column '{}' has the token {}, which is not in the vocabulary of {}; "
-                                 "{}",
-                                 options_.column, tokens[t], options_.vocab,
-                                 options_.tokenizer ? "the tokenizer is not the model's; name the right one as "
-                                                      "data.tokenizer"
-                                                    : "set model.vocab to more (bytes take 257)"));
+      throw BadValue(
+          record, fmt::format("column '{}' has the token {}, which is not in the vocabulary of {}; "
+                              "{}",
+                              options_.column, tokens[t], options_.vocab,
+                              options_.tokenizer ? "the tokenizer is not the model's; name the right one as "
+                                                   "data.tokenizer"
+                                                 : "set model.vocab to more (bytes take 257)"));
   const BlockColumn* marks = visible_column(block, options_.column);
   for (size_t t = 0; t < length; ++t)
     visible[t] =
