@@ -84,7 +84,6 @@ def encoder(library, path, threads):
         model = sentencepiece.SentencePieceProcessor(model_file=path)
         return lambda texts: model.encode(texts, out_type=int, num_threads=threads)
     import tiktoken
-    from tokenizers import pre_tokenizers
 
     value = json.loads(pathlib.Path(path).read_text())
     back = {}

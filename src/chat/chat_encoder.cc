@@ -47,7 +47,8 @@ class TokenBoundaries {
     if (begins(0, prefix)) return moved(byte, prefix.size());
     const std::string_view around = text_.substr(byte - std::min<size_t>(byte, 20), 40);
     throw UserError(
-        "a turn ends within a token, near '{}': what is learnt could not be generated; change the template so "
+        "a turn ends within a token, near '{}': what is learnt could not be generated; change the template "
+        "so "
         "that a special token, or no space, stands before the response",
         around);
   }
@@ -103,7 +104,8 @@ std::string ChatEncoder::text_of(const JinjaValue& messages, bool generation_pro
   return render(messages.list(), generation_prompt).text;
 }
 
-ChatEncoder::Span ChatEncoder::span_of(const JinjaList& messages, size_t turn, const std::string& whole) const {
+ChatEncoder::Span ChatEncoder::span_of(const JinjaList& messages, size_t turn,
+                                       const std::string& whole) const {
   // The length of a rendering that the whole begins with.
   const auto prefix = [&](size_t turns, bool generation_prompt) -> std::optional<size_t> {
     if (turns == 0) return {};
@@ -126,11 +128,13 @@ ChatEncoder::Span ChatEncoder::span_of(const JinjaList& messages, size_t turn, c
   const std::string text = render(std::move(marked), false).text;
   const size_t at = text.find(kMark);
   const std::string_view before = std::string_view(text).substr(0, at);
-  const std::string_view after = at == std::string::npos ? "" : std::string_view(text).substr(at + kMark.size());
+  const std::string_view after =
+      at == std::string::npos ? "" : std::string_view(text).substr(at + kMark.size());
   if (at == std::string::npos || before.size() + after.size() > whole.size() || !whole.starts_with(before) ||
       !whole.ends_with(after))
     throw UserError(
-        "the template does not show where the response in message {} stands; use another chat_template", turn + 1);
+        "the template does not show where the response in message {} stands; use another chat_template",
+        turn + 1);
   Span span{begin.value_or(before.size()), whole.size() - after.size(), true};
   if (span.begin > span.end) span.begin = before.size();
   return span;
@@ -169,7 +173,8 @@ void ChatEncoder::mark(const std::string& text, const std::vector<Span>& spans, 
 }
 
 ChatTokens ChatEncoder::encode(const JinjaValue& messages) const {
-  if (!messages.is_list()) throw UserError("the conversation is {}, not a list of messages", messages.type_name());
+  if (!messages.is_list())
+    throw UserError("the conversation is {}, not a list of messages", messages.type_name());
   const JinjaList& list = messages.list();
   bool answered = false;
   for (size_t i = 0; i < list.size(); ++i) {

@@ -1,11 +1,11 @@
 // ChatEncoder: a conversation as the tokens that a model is trained on, and which of them count in the loss.
 //
-// The conversation is rendered as a whole and tokenized as a whole, so that ids are those that a server of the
-// model will send it. A turn of the assistant counts from where the template's generation prompt ends up to and
-// with the token that ends the turn. Where a turn begins and ends is found by rendering: what precedes it with a
-// generation prompt, and the conversation up to it; where a template writes earlier turns differently once
-// others follow (it leaves out what the model thought), by rendering a mark in place of the turn's content.
-// A template that says itself what is generated ({% generation %}) is believed.
+// The conversation is rendered as a whole and tokenized as a whole, so that ids are those that a server of
+// the model will send it. A turn of the assistant counts from where the template's generation prompt ends up
+// to and with the token that ends the turn. Where a turn begins and ends is found by rendering: what precedes
+// it with a generation prompt, and the conversation up to it; where a template writes earlier turns
+// differently once others follow (it leaves out what the model thought), by rendering a mark in place of the
+// turn's content. A template that says itself what is generated ({% generation %}) is believed.
 //
 // An end of a turn that lies within a token is an error, not a guess.
 #pragma once

@@ -10,9 +10,16 @@ namespace {
 
 using testing::ByteTokenizer;
 
-const std::vector<std::string> kSpecial{"<s>",           "</s>",        "<|im_start|>",      "<|im_end|>",
-                                        "<|eot_id|>",    "<|end|>",     "<|start_header_id|>", "<|end_header_id|>",
-                                        "<start_of_turn>", "<end_of_turn>"};
+const std::vector<std::string> kSpecial{"<s>",
+                                        "</s>",
+                                        "<|im_start|>",
+                                        "<|im_end|>",
+                                        "<|eot_id|>",
+                                        "<|end|>",
+                                        "<|start_header_id|>",
+                                        "<|end_header_id|>",
+                                        "<start_of_turn>",
+                                        "<end_of_turn>"};
 
 std::shared_ptr<const Tokenizer> tokenizer(const std::vector<std::string>& merges = {}) {
   return std::make_shared<ByteTokenizer>(kSpecial, merges);
@@ -54,7 +61,8 @@ std::string error_of(const ChatEncoder& chat, std::string_view messages) {
 
 TEST(ChatEncoder, ResponsesCountWithWhatEndsThem) {
   EXPECT_EQ(shown(encoder("chatml").encode(conversation())),
-            "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\none<|im_end|>\n<|im_start|>assistant\n[[1<|im_end|>]]\n"
+            "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\none<|im_end|>\n<|im_start|>assistant\n[[1<|"
+            "im_end|>]]\n"
             "<|im_start|>user\ntwo<|im_end|>\n<|im_start|>assistant\n[[2 <|im_end|>]]\n");
   EXPECT_EQ(shown(encoder("llama3").encode("one", "1")),
             "<s><|start_header_id|>user<|end_header_id|>\n\none<|eot_id|><|start_header_id|>assistant"
@@ -74,8 +82,8 @@ TEST(ChatEncoder, ResponsesCountWithWhatEndsThem) {
   EXPECT_EQ(shown(encoder("plain", ChatLoss::kAll).encode("one ", "1")), "[[one 1</s>]]");
 }
 
-// Earlier turns lose what the model thought, and the last one gets an empty thought: no turn but the last is a
-// prefix of the whole.
+// Earlier turns lose what the model thought, and the last one gets an empty thought: no turn but the last is
+// a prefix of the whole.
 TEST(ChatEncoder, TurnsThatChangeOnceOthersFollow) {
   const ChatTemplate chat{"thinking",
                           "{%- for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}"
@@ -83,31 +91,36 @@ TEST(ChatEncoder, TurnsThatChangeOnceOthersFollow) {
                           "{{- m.content.split('</think>')[-1] + '<|im_end|>\\n' }}{%- endfor %}"
                           "{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"};
   const ChatEncoder encoder(tokenizer(), chat, ChatLoss::kResponses);
-  EXPECT_EQ(shown(encoder.encode(value_of_json(R"([{"role": "user", "content": "a"},
+  EXPECT_EQ(
+      shown(encoder.encode(value_of_json(R"([{"role": "user", "content": "a"},
     {"role": "assistant", "content": "<think>hm</think>b"}, {"role": "user", "content": "c"},
     {"role": "assistant", "content": "d"}])"))),
-            "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n[[b<|im_end|>]]\n<|im_start|>user\nc<|im_end|>\n"
-            "<|im_start|>assistant\n[[<think></think>d<|im_end|>]]\n");
+      "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n[[b<|im_end|>]]\n<|im_start|>user\nc<|im_end|>\n"
+      "<|im_start|>assistant\n[[<think></think>d<|im_end|>]]\n");
 }
 
 TEST(ChatEncoder, ATemplateMaySayWhatIsGenerated) {
-  const ChatTemplate chat{"own",
-                          "{%- for m in messages %}{{ m.role }}:{% if m.role == 'assistant' %}{% generation %}"
-                          "{{ m.content }}{% endgeneration %}{% else %}{{ m.content }}{% endif %};{% endfor %}"};
+  const ChatTemplate chat{
+      "own",
+      "{%- for m in messages %}{{ m.role }}:{% if m.role == 'assistant' %}{% generation %}"
+      "{{ m.content }}{% endgeneration %}{% else %}{{ m.content }}{% endif %};{% endfor %}"};
   const ChatEncoder encoder(tokenizer(), chat, ChatLoss::kResponses);
   EXPECT_EQ(shown(encoder.encode("a", "b")), "user:a;assistant:[[b]];");
 }
 
 TEST(ChatEncoder, AnEndWithinATokenIsRefused) {
-  const ChatEncoder encoder(tokenizer({": b"}), {"own", "{% for m in messages %}{{ m.role }}: {{ m.content }}"
-                                                        "{% endfor %}{% if add_generation_prompt %}assistant: "
-                                                        "{% endif %}"},
+  const ChatEncoder encoder(tokenizer({": b"}),
+                            {"own",
+                             "{% for m in messages %}{{ m.role }}: {{ m.content }}"
+                             "{% endfor %}{% if add_generation_prompt %}assistant: "
+                             "{% endif %}"},
                             ChatLoss::kResponses);
   try {
     encoder.encode("a", "b");
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_NE(std::string(error.what()).find("a turn ends within a token"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("a turn ends within a token"), std::string::npos)
+        << error.what();
   }
 }
 
@@ -120,8 +133,9 @@ TEST(ChatEncoder, WhatIsNoConversationIsRefused) {
             "message 1 has no role; write \"role\": \"user\" or \"assistant\"");
   EXPECT_EQ(error_of(chat, R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": " \n"}])"),
             "the response in message 2 is empty");
-  EXPECT_EQ(error_of(chat, R"([{"role": "narrator", "content": "a"}, {"role": "assistant", "content": "b"}])"),
-            "the chat template chatml, line 4: there is no role 'narrator'; write system, user, assistant or tool");
+  EXPECT_EQ(
+      error_of(chat, R"([{"role": "narrator", "content": "a"}, {"role": "assistant", "content": "b"}])"),
+      "the chat template chatml, line 4: there is no role 'narrator'; write system, user, assistant or tool");
   EXPECT_THROW(encoder("plain").encode("a", " "), UserError);
   EXPECT_THROW(find_chat_template("chatmll", ""), UserError);
 }

@@ -1,5 +1,5 @@
-// RowTokenizer: texts as rows of tokens for models that read one text at a time, framed as the tokenizer of the
-// model's folder does ([CLS] ... [SEP]) and cut at the end where they are too long, the frame kept.
+// RowTokenizer: texts as rows of tokens for models that read one text at a time, framed as the tokenizer of
+// the model's folder does ([CLS] ... [SEP]) and cut at the end where they are too long, the frame kept.
 #pragma once
 #include <cstdint>
 #include <memory>

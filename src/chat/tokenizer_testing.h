@@ -11,7 +11,8 @@ namespace lockstep::testing {
 class ByteTokenizer : public Tokenizer {
  public:
   // Of the special tokens the first begins texts, where `begins`, and the second ends them.
-  explicit ByteTokenizer(std::vector<std::string> special, std::vector<std::string> merges = {}, bool begins = false)
+  explicit ByteTokenizer(std::vector<std::string> special, std::vector<std::string> merges = {},
+                         bool begins = false)
       : special_(std::move(special)), merges_(std::move(merges)), begins_(begins) {
     bos_ = 256;
     eos_ = 257;

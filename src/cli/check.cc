@@ -70,7 +70,8 @@ void run(const CheckOptions& options) {
   const auto backend = make_job_backend(spec, host);
   // The data is read as training would: how many records and columns it has decides steps and sizes. What
   // training would refuse is refused here. Nothing is written beside the data.
-  const JobParts parts = build_parts(std::move(spec), *backend, host, true, Keeping::kNo);
+  JobParts parts = build_parts(std::move(spec), *backend, host, true, Keeping::kNo);
+  read_pretrained(parts, nullptr);
   require_evaluation(parts);
   const std::optional<int64_t> resumes = require_resumable(parts);
   for (const std::string& note : parts.spec.notes) std::cout << "# " << note << "\n";

@@ -1,5 +1,5 @@
-// IndexLine: how far a command is that reads files: on a terminal one line that is rewritten, elsewhere a line every
-// few seconds.
+// IndexLine: how far a command is that reads files: on a terminal one line that is rewritten, elsewhere a
+// line every few seconds.
 #pragma once
 #include <fmt/format.h>
 #include <unistd.h>

@@ -12,7 +12,7 @@ void add_inspect_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "inspect",
       "print what a Hugging Face folder, an adapter or a safetensors file holds, and what training it takes");
-  auto options = std::make_shared<InspectOptions>();
+  auto options = std::make_shared<FolderInspection>();
   command
       ->add_option("path", options->path,
                    "a folder with config.json or adapter_config.json, or a .safetensors file")

@@ -1,4 +1,5 @@
-// lockstep tokenize: text files and columns of tables as corpora of tokens, with the tokenizer of a model's folder.
+// lockstep tokenize: text files and columns of tables as corpora of tokens, with the tokenizer of a model's
+// folder.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -64,7 +65,8 @@ DocumentInput input_of(const TokenizeCommand& command) {
   } else {
     if (command.column.empty())
       throw UserError("name the column of {} that holds the text, as in --column text", input.format);
-    if (!command.documents.empty()) throw UserError("--documents is for text files; a record of a table is one");
+    if (!command.documents.empty())
+      throw UserError("--documents is for text files; a record of a table is one");
     input.column = command.column;
   }
   return input;
@@ -83,7 +85,8 @@ int64_t shard_bytes_of(const TokenizeCommand& command) {
   if (command.shard_size.empty()) return 0;
   const auto bytes = read_bytes(command.shard_size);
   if (!bytes || *bytes < 4096)
-    throw UserError("--shard-size '{}' is no size of at least 4096 bytes; write as in 1GiB", command.shard_size);
+    throw UserError("--shard-size '{}' is no size of at least 4096 bytes; write as in 1GiB",
+                    command.shard_size);
   return *bytes;
 }
 
@@ -107,10 +110,10 @@ void run_tokenize(const TokenizeCommand& command) {
   const std::string files = writer.files().size() == 1
                                 ? writer.files()[0]
                                 : fmt::format("{} to {}", writer.files().front(), writer.files().back());
-  std::cout << fmt::format("{}: {} documents, {} tokens, {:.1f} MB of text in {:.1f} MB, {:.2f} s, {:.1f} MB/s\n",
-                           files, report.documents, report.tokens, static_cast<double>(report.bytes) / 1e6,
-                           static_cast<double>(writer.bytes()) / 1e6, seconds,
-                           static_cast<double>(report.bytes) / 1e6 / seconds);
+  std::cout << fmt::format(
+      "{}: {} documents, {} tokens, {:.1f} MB of text in {:.1f} MB, {:.2f} s, {:.1f} MB/s\n", files,
+      report.documents, report.tokens, static_cast<double>(report.bytes) / 1e6,
+      static_cast<double>(writer.bytes()) / 1e6, seconds, static_cast<double>(report.bytes) / 1e6 / seconds);
 }
 
 }  // namespace
@@ -118,25 +121,29 @@ void run_tokenize(const TokenizeCommand& command) {
 void add_tokenize_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("tokenize", "text as a corpus of tokens, with a model's tokenizer");
   auto given = std::make_shared<TokenizeCommand>();
-  command->add_option("files", given->files, "paths, folders or patterns with * and ?; .gz and .zst too")->required();
+  command->add_option("files", given->files, "paths, folders or patterns with * and ?; .gz and .zst too")
+      ->required();
   command->add_option("--tokenizer", given->tokenizer, "a model's folder, a tokenizer.json or a .model file")
       ->required();
   command->add_option("--out", given->out, "the file to write, for data.train.format: tokens")->required();
   command->add_option("--format", given->format, "of the files; by default what the ending says, or text")
       ->check(CLI::IsMember({"text", "jsonl", "parquet", "csv", "tfrecord", "block"}));
-  command->add_option("--column", given->column, "of tables: the one with the text; each record is a document");
+  command->add_option("--column", given->column,
+                      "of tables: the one with the text; each record is a document");
   command
       ->add_option("--documents", given->documents,
                    "of text files: what a document is; block: lines up to a blank one (default: file)")
       ->check(CLI::IsMember({"file", "line", "block"}));
-  command->add_option("--eos", given->eos,
-                      "the token that ends each document, or none (default: the one that the tokenizer names)");
+  command->add_option(
+      "--eos", given->eos,
+      "the token that ends each document, or none (default: the one that the tokenizer names)");
   command->add_flag("--plain", given->plain, "leave out what the tokenizer frames a text with, as <s>");
   command->add_option("--bytes", given->width, "of a token: 2 or 4 (default: as few as the vocabulary needs)")
       ->check(CLI::IsMember({2, 4}));
   command->add_option("--shard-size", given->shard_size,
                       "begin another file, NAME-00001, when one has this size, as 1GiB (default: one file)");
-  command->add_option("--threads", given->threads, "to tokenize with; changes no byte (default: all processors)")
+  command
+      ->add_option("--threads", given->threads, "to tokenize with; changes no byte (default: all processors)")
       ->check(CLI::Range(1, 1024));
   command->add_flag("--overwrite", given->overwrite, "replace files that are there");
   command->callback([given] { run_tokenize(*given); });

@@ -115,7 +115,8 @@ bool says_finished(const JobSpec& spec, const TrainCommand& command, const Nodes
       !std::filesystem::exists(summary_path(spec.output)))
     return false;
   const HostShare host = expected_share(spec);
-  const JobParts parts = build_parts(spec, *make_job_backend(spec, host), host);
+  JobParts parts = build_parts(spec, *make_job_backend(spec, host), host);
+  read_pretrained(parts, nullptr);
   const auto finished = finished_run(parts);
   if (!finished) return false;
   require_resumable(parts);  // a finished run is one whose last checkpoint can be read

@@ -31,6 +31,10 @@ LOCKSTEP_CHOICE_NAMES(TokenPacking, "split", "best_fit")
 enum class DocumentUse : uint8_t { kJoined, kSeparate };
 LOCKSTEP_CHOICE_NAMES(DocumentUse, "joined", "separate")
 
+// What of an image is taken where it is not cut at random.
+enum class ImageFit : uint8_t { kCrop, kStretch };
+LOCKSTEP_CHOICE_NAMES(ImageFit, "crop", "stretch")
+
 // What of a conversation is learnt.
 enum class LossOn : uint8_t { kResponses, kAll };
 LOCKSTEP_CHOICE_NAMES(LossOn, "responses", "all")
@@ -38,10 +42,6 @@ LOCKSTEP_CHOICE_NAMES(LossOn, "responses", "all")
 // What a document of a text file is, in the order of TextDocuments (data/tokenize/tokenize.h).
 enum class TextUnit : uint8_t { kFile, kLine, kBlock };
 LOCKSTEP_CHOICE_NAMES(TextUnit, "file", "line", "block")
-
-// What of an image is taken where it is not cut at random.
-enum class ImageFit : uint8_t { kCrop, kStretch };
-LOCKSTEP_CHOICE_NAMES(ImageFit, "crop", "stretch")
 
 enum class ImageCrop : uint8_t { kCenter, kRandom };
 LOCKSTEP_CHOICE_NAMES(ImageCrop, "center", "random")

@@ -40,15 +40,17 @@ std::vector<Field> corpus_fields() {
                      "them, positions counted anew in each")
           .or_else("joined; of conversations separate")
           .when(kFormat, for_corpora("joined")),
-      LOCKSTEP_FIELD(data.tokenizer,
-                     "what makes tokens of text: a model's folder, a tokenizer.json or a SentencePiece .model")
+      LOCKSTEP_FIELD(
+          data.tokenizer,
+          "what makes tokens of text: a model's folder, a tokenizer.json or a SentencePiece .model")
           .names_files()
           .or_else("that of model.hf; of other models the bytes of text files are tokens")
           .example("./folder")
           .when(kFormat, for_documents("")),
-      LOCKSTEP_FIELD(data.chat_template,
-                     "how conversations are written as text: auto, as the tokenizer's folder says, or the name "
-                     "of a template (docs/fine-tuning.md)")
+      LOCKSTEP_FIELD(
+          data.chat_template,
+          "how conversations are written as text: auto, as the tokenizer's folder says, or the name "
+          "of a template (docs/fine-tuning.md)")
           .example("chatml")
           .when(kFormat, for_documents("auto")),
       LOCKSTEP_FIELD(data.loss_on, "what of conversations is learnt: the responses, or all that is said")

@@ -72,15 +72,17 @@ std::vector<Field> data_fields() {
                      "tar shards of images, or generated samples for the model's family")
           .required(),
       LOCKSTEP_SOURCE_FIELDS(train, kTrainFormat),
-      LOCKSTEP_FIELD(data.train.text,
-                     "the column of text: that the encoder classifies, by the whole number in label, or that a "
-                     "language model learns to continue")
+      LOCKSTEP_FIELD(
+          data.train.text,
+          "the column of text: that the encoder classifies, by the whole number in label, or that a "
+          "language model learns to continue")
           .example("subject")
           .or_else("none")
           .when(kTrainFormat, for_tables("")),
-      LOCKSTEP_FIELD(data.train.messages,
-                     "for language models: the column of conversations, lists of {role, content} or their JSON "
-                     "(docs/fine-tuning.md)")
+      LOCKSTEP_FIELD(
+          data.train.messages,
+          "for language models: the column of conversations, lists of {role, content} or their JSON "
+          "(docs/fine-tuning.md)")
           .example("messages")
           .or_else("none")
           .when(kTrainFormat, for_tables("")),

@@ -157,6 +157,14 @@ void check_data(const JobSpec& spec) {
     throw UserError("{}: data.train.format {} does not go with model.family {}; use {}",
                     spec.where("data.train.format"), name_of(format), family.name,
                     formats_for(family.records));
+  const SourceSpec& train = spec.data.train;
+  if (family.records == Records::kTokens && is_table(format) && train.text.empty() &&
+      train.messages.empty() && train.prompt.empty())
+    throw UserError(
+        "{}: a {} learns text, and the job does not say which column of the {} holds it; write "
+        "data.train.text, "
+        "data.train.messages, or data.train.prompt and data.train.response",
+        spec.where("data.train.format"), family.name, name_of(format));
 }
 
 // The model reads the columns that it was trained on, so what is evaluated on must be read alike.

@@ -95,7 +95,7 @@ struct SourceSpec {
   std::optional<DataFormat> format;  // of eval unset: no separate data
   std::vector<std::string> files;    // paths, folders and patterns
   std::string label;
-  std::string text;  // the column that is classified, or learnt by a language model
+  std::string text;                        // the column that is classified, or learnt by a language model
   std::string messages, prompt, response;  // columns of conversations
   ColumnsSpec columns;
   std::vector<TransformSpec> transforms;

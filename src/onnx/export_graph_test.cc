@@ -263,7 +263,7 @@ TEST(OnnxOps, AttentionWithGroupsWindowsAndDocuments) {
           const Value x = b.input("x", f32({batch, 5, 4, 6}));
           const Value positions = b.input("positions", {DType::kI32, {batch, 5}});
           std::vector<Value> operands = {
-              b.op("rope", {x}, {{"rotary_dim", int64_t{4}}}),
+              b.op("rope", {x}, {{"rotary_dim", int64_t{4}}, {"factor", 1.25}}),
               b.op("rope", {b.slice(x, 2, 0, 2), positions}, {{"max_position", int64_t{9}}}),
               b.slice(x, 2, 2, 4)};
           if (mask.starts_with("keys")) operands.push_back(b.input("visible", {DType::kU8, {batch, 5}}));
@@ -272,6 +272,8 @@ TEST(OnnxOps, AttentionWithGroupsWindowsAndDocuments) {
           graph.add_output(
               graph.emit_all("attention", operands,
                              {{"causal", true}, {"window", int64_t{3}}, {"scale", 0.7}, {"mask", mask}})[0]);
+          graph.add_output(
+              graph.emit_all("attention", operands, {{"scale", 2.0}, {"cap", 1.5}, {"mask", mask}})[0]);
           graph.add_output(b.op("rope", {x}, {{"heads", int64_t{3}}, {"max_position", int64_t{8}}}));
           return graph;
         },

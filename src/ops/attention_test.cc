@@ -28,6 +28,14 @@ TEST(Attention, RefusesMasksThatAreNotAnnounced) {
                "must be i32[2,4]");
 }
 
+TEST(Attention, RefusesCapsAndDropoutThatCannotBe) {
+  expect_error(kQkv, "y, l = attention(q, k, v) {cap=-1.0}", "write 0 for none, or what scores stay below");
+  expect_error(kQkv, "y, l = attention(q, k, v) {dropout=1.0}", "it must be at least 0 and below 1");
+  expect_error(kQkv, "y, l = attention(q, k, v) {dropout=0.1}",
+               "and there is dropout, so 4 operands are expected, 3 are given");
+  expect_error(kQkv + ", r: i32[2]", "y, l = attention(q, k, v, r) {dropout=0.1}", "must be i64[2]");
+}
+
 TEST(Attention, RefusesPackedWidthThatIsNoMultipleOfHeads) {
   expect_error("x: f32[2,4,50]", "y, l = attention_qkv(x) {heads=4, kv_heads=2}",
                "not a multiple of heads + 2 * kv_heads = 8");

@@ -12,6 +12,7 @@ TEST(Rope, RefusesWhatCannotTurn) {
   expect_error("x: f32[1,4,2,8]", "y = rope(x) {frequencies=[1.0,0.5]}",
                "2 frequencies are given for 4 pairs");
   expect_error("x: f32[1,4,2,8], p: i32[4]", "y = rope(x, p)", "must be i32[1,4]");
+  expect_error("x: f32[1,4,2,8]", "y = rope(x) {factor=0.0}", "it must be above 0");
 }
 
 TEST(Rope, FrequenciesArePowersOfTheBase) {

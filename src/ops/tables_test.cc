@@ -14,6 +14,7 @@ TEST(Tables, RefuseWhatIsNoTable) {
   expect_error("b: f32[4,2], i: i32[3], u: f32[3,3]", "y = scatter_add(b, i, u)",
                "updates (operand 2) must be f32[3,2]");
   expect_error("t: f32[8,2], i: i32[3,2]", "y = embedding_bag(t, i) {mode=\"max\"}", "write sum or mean");
+  expect_error("t: f32[8,2], i: i32[3]", "y = embedding(t, i) {padding=8}", "an id of the 8 rows");
 }
 
 }  // namespace

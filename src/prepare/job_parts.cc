@@ -38,10 +38,13 @@ JobParts build_parts(JobSpec spec, Backend& backend, const HostShare& host, bool
   if (initial) add_to_identity(*initial, identity);
   std::optional<PretrainedWeights> pretrained = PretrainedWeights::of_job(spec, model);
   if (pretrained) pretrained->mark_given(model);
-  if (pretrained && leads) pretrained->add_to_identity(identity, job_threads(spec, host));
   return {std::move(spec),     host,     std::move(data), inputs,
           std::move(model),    resolved, schedule,        std::move(options),
           std::move(identity), initial,  pretrained};
+}
+
+void read_pretrained(JobParts& parts, TrainStep* into) {
+  if (parts.pretrained) parts.pretrained->read(job_threads(parts.spec, parts.host), &parts.identity, into);
 }
 
 }  // namespace lockstep

@@ -27,8 +27,8 @@ struct JobParts {
   ResolvedJob resolved;
   Schedule schedule;
   TrainOptions options;
-  Identity identity;
-  std::optional<InitialWeights> initial = {};        // of another run; nothing: weights are drawn
+  Identity identity;                           // without the weights that files give, before read_pretrained
+  std::optional<InitialWeights> initial = {};  // of another run; nothing: weights are drawn
   std::optional<PretrainedWeights> pretrained = {};  // of files; what `initial` takes comes on top
 
   int64_t steps() const { return *resolved.steps; }
@@ -38,5 +38,9 @@ struct JobParts {
 // evaluate on, and draws no weights: the leader's are given to it.
 JobParts build_parts(JobSpec spec, Backend& backend, const HostShare& host, bool leads = true,
                      Keeping keeping = Keeping::kYes);
+
+// Reads the weights of the job's files, where it has any: their hash completes the identity, and they go into
+// a step that has made none yet, where one is given. Of the leader.
+void read_pretrained(JobParts& parts, TrainStep* into);
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/sha256.h"
 #include "base/thread_pool.h"
 #include "job/open_model.h"
 #include "model/hf/adapter_names.h"
@@ -18,15 +19,21 @@ namespace {
 constexpr const char* kWeightsField = "model.weights";
 constexpr const char* kAdapterField = "train.lora.weights";
 
-// Elements that one thread converts at a time, and how many such pieces are staged together.
-constexpr int64_t kElements = 1 << 16;
-constexpr size_t kAtOnce = 64;
+// Pieces that are converted together, each into so much memory: none becomes more than twice as wide.
+constexpr size_t kAtOnce = 32;
+constexpr size_t kStaged = 2 * kWeightPiece;
 
-void convert(DType from, const std::byte* source, DType to, std::byte* target, int64_t count) {
+void convert(DType from, std::span<const std::byte> source, DType to, std::byte* target) {
+  const auto size = static_cast<size_t>(size_of(from));
+  const auto count = static_cast<int64_t>(source.size() / size);
+  if (from == to) {
+    std::memcpy(target, source.data(), source.size());
+    return;
+  }
   if (from == DType::kBF16 && to == DType::kF32) {
     for (int64_t i = 0; i < count; ++i) {
       uint16_t narrow;
-      std::memcpy(&narrow, source + 2 * i, sizeof(narrow));
+      std::memcpy(&narrow, source.data() + 2 * i, sizeof(narrow));
       const uint32_t wide = static_cast<uint32_t>(narrow) << 16;
       std::memcpy(target + 4 * i, &wide, sizeof(wide));
     }
@@ -34,18 +41,11 @@ void convert(DType from, const std::byte* source, DType to, std::byte* target, i
   }
   // Files need not be aligned.
   std::byte one[sizeof(double)];
-  const auto size = static_cast<size_t>(size_of(from));
   for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(one, source + static_cast<size_t>(i) * size, size);
+    std::memcpy(one, source.data() + static_cast<size_t>(i) * size, size);
     write_element(to, target, i, read_element(from, one, 0));
   }
 }
-
-struct Piece {
-  const StoredTensor* from;
-  const StateTensor* to;
-  int64_t first, count;
-};
 
 // The adapter's tensors, each the parameter of its name; those of modules that it holds as a whole have
 // PEFT's prefix.
@@ -122,54 +122,53 @@ void PretrainedWeights::mark_given(Model& model) const {
   for (ParamInit& init : model.params) init.given = given.contains(init.name);
 }
 
-void PretrainedWeights::add_to_identity(Identity& identity, int threads) const {
+void PretrainedWeights::read(int threads, Identity* identity, TrainStep* into) const {
   ThreadPool pool(threads);
+  if (into != nullptr) into->state().gate().wait();
   for (const Part& part : parts_) {
-    std::vector<const StoredTensor*> tensors;
-    for (const WeightMatch::Taken& taken : part.taken) tensors.push_back(taken.from);
-    identity.add(part.field, part.files->sha256(std::move(tensors), pool));
+    const std::string hash = read(part, pool, identity != nullptr, into);
+    if (identity != nullptr) identity->add(part.field, hash);
   }
+  if (into != nullptr) into->state().begin_averages();
 }
 
-void PretrainedWeights::load(TrainStep& train) const {
-  const TrainState& state = train.state();
-  Backend& backend = train.backend();
-  state.gate().wait();
+std::string PretrainedWeights::read(const Part& part, ThreadPool& pool, bool hashes, TrainStep* into) {
   std::map<std::string, const StateTensor*> by_name;
-  for (const StateTensor& tensor : state.model()) by_name[tensor.name] = &tensor;
-  ThreadPool pool(backend.host_threads());
-  constexpr int64_t kWidest = 4;
-  std::vector<std::byte> staging(kAtOnce * kElements * kWidest);
-  for (const Part& part : parts_) {
-    std::vector<Piece> pieces;
-    for (const WeightMatch::Taken& taken : part.taken) {
-      const StateTensor* to = by_name.at(taken.name);
-      for (int64_t first = 0; first < to->shape.numel(); first += kElements)
-        pieces.push_back({taken.from, to, first, std::min(kElements, to->shape.numel() - first)});
-    }
-    for (size_t begin = 0; begin < pieces.size(); begin += kAtOnce) {
-      const size_t count = std::min(kAtOnce, pieces.size() - begin);
-      const auto staged = [&](size_t i) { return staging.data() + i * kElements * kWidest; };
-      pool.run(static_cast<int64_t>(count), [&](int64_t task) {
-        const auto i = static_cast<size_t>(task);
-        const Piece& piece = pieces[begin + i];
-        const DType from = piece.from->spec().dtype;
-        const FileMapping mapped =
-            part.files->map(*piece.from, piece.first * size_of(from), piece.count * size_of(from));
-        if (from == piece.to->dtype)
-          std::memcpy(staged(i), mapped.bytes().data(), mapped.bytes().size());
-        else
-          convert(from, mapped.bytes().data(), piece.to->dtype, staged(i), piece.count);
-      });
-      for (size_t i = 0; i < count; ++i) {
-        const Piece& piece = pieces[begin + i];
-        const int64_t size = size_of(piece.to->dtype);
-        backend.upload(static_cast<std::byte*>(piece.to->data) + piece.first * size, staged(i),
-                       piece.count * size);
+  if (into != nullptr)
+    for (const StateTensor& tensor : into->state().model()) by_name[tensor.name] = &tensor;
+  std::vector<const StoredTensor*> tensors;
+  std::map<const StoredTensor*, const StateTensor*> goes_to;
+  for (const WeightMatch::Taken& taken : part.taken) {
+    tensors.push_back(taken.from);
+    if (into != nullptr) goes_to[taken.from] = by_name.at(taken.name);
+  }
+  const std::vector<WeightPiece> pieces = pieces_of(std::move(tensors));
+  std::vector<std::string> found(hashes ? pieces.size() : 0);
+  std::vector<std::byte> staging(into == nullptr ? 0 : kAtOnce * kStaged);
+  for (size_t begin = 0; begin < pieces.size(); begin += kAtOnce) {
+    const size_t count = std::min(kAtOnce, pieces.size() - begin);
+    pool.run(static_cast<int64_t>(count), [&](int64_t task) {
+      const auto i = static_cast<size_t>(task);
+      const WeightPiece& piece = pieces[begin + i];
+      const FileMapping mapped = part.files->map(*piece.tensor, piece.first, piece.bytes);
+      if (hashes) {
+        Sha256 hash;
+        hash.update(mapped.bytes());
+        found[begin + i] = hash.finish();
       }
+      if (into != nullptr)
+        convert(piece.tensor->spec().dtype, mapped.bytes(), goes_to.at(piece.tensor)->dtype,
+                staging.data() + i * kStaged);
+    });
+    for (size_t i = 0; into != nullptr && i < count; ++i) {
+      const WeightPiece& piece = pieces[begin + i];
+      const StateTensor& to = *goes_to.at(piece.tensor);
+      const int64_t from_size = size_of(piece.tensor->spec().dtype), size = size_of(to.dtype);
+      into->backend().upload(static_cast<std::byte*>(to.data) + piece.first / from_size * size,
+                             staging.data() + i * kStaged, piece.bytes / from_size * size);
     }
   }
-  state.begin_averages();
+  return hashes ? hash_of_weights(pieces, found) : std::string();
 }
 
 Identity shared_part(const Identity& identity) {

@@ -17,6 +17,8 @@
 
 namespace lockstep {
 
+class ThreadPool;
+
 class PretrainedWeights {
  public:
   // Nothing where the job draws its weights. Reads names and shapes only. Throws UserError for an adapter
@@ -27,11 +29,10 @@ class PretrainedWeights {
   std::string text() const;
   // Says in the model that these need not be drawn.
   void mark_given(Model& model) const;
-  // Reads every byte that is taken, once, on so many threads.
-  void add_to_identity(Identity& identity, int threads) const;
-  // Puts them into a step that has made none yet, converted to the types of its state; moving averages begin
-  // equal to the parameters.
-  void load(TrainStep& train) const;
+  // Reads every byte that is taken, once, on so many threads. Adds their hash to an identity, and puts them
+  // into a step that has made none yet, converted to the types of its state; either may be null. Moving
+  // averages begin equal to the parameters.
+  void read(int threads, Identity* identity, TrainStep* into) const;
 
  private:
   struct Part {
@@ -39,6 +40,8 @@ class PretrainedWeights {
     std::shared_ptr<const HfWeightFiles> files;
     std::vector<WeightMatch::Taken> taken;
   };
+  static std::string read(const Part& part, ThreadPool& pool, bool hashes, TrainStep* into);
+
   std::vector<Part> parts_;
   std::vector<std::string> drawn_, unused_;
 };

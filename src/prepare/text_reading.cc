@@ -21,12 +21,8 @@ bool is_chat(const JobSpec& spec) {
 // What the columns of a table are for is said by one of three keys.
 void check_columns(const JobSpec& spec) {
   const SourceSpec& train = spec.data.train;
-  const int given = (train.text.empty() ? 0 : 1) + (train.messages.empty() ? 0 : 1) + (train.prompt.empty() ? 0 : 1);
-  if (given == 0)
-    throw UserError(
-        "{}: {} is trained on text, and the job does not say which column holds it; write data.train.text, "
-        "data.train.messages, or data.train.prompt and data.train.response",
-        spec.where("data.train.format"), spec.model.family->name);
+  const int given =
+      (train.text.empty() ? 0 : 1) + (train.messages.empty() ? 0 : 1) + (train.prompt.empty() ? 0 : 1);
   if (given > 1)
     throw UserError("{}: data.train.text, messages and prompt each say what is learnt; keep one of them",
                     spec.where(train.text.empty() ? "data.train.messages" : "data.train.text"));
@@ -62,14 +58,16 @@ std::string job_tokenizer(const JobSpec& spec) {
 
 TransformOptions with_tokenizer(const JobSpec& spec, TransformOptions transform) {
   const auto method = transform.settings.find("method");
-  const bool bytes = method != transform.settings.end() && method->second == std::vector<std::string>{"bytes"};
+  const bool bytes =
+      method != transform.settings.end() && method->second == std::vector<std::string>{"bytes"};
   if (transform.name == "tokenise" && !bytes && !job_tokenizer(spec).empty())
     transform.settings.try_emplace("tokenizer", std::vector<std::string>{job_tokenizer(spec)});
   return transform;
 }
 
 bool is_tokenized(const JobSpec& spec) {
-  if (!spec.data.train.format || spec.model.family == nullptr || spec.model.family->records != Records::kTokens)
+  if (!spec.data.train.format || spec.model.family == nullptr ||
+      spec.model.family->records != Records::kTokens)
     return false;
   const DataFormat format = *spec.data.train.format;
   return is_table(format) || (format == DataFormat::kText && !job_tokenizer(spec).empty());
@@ -78,8 +76,8 @@ bool is_tokenized(const JobSpec& spec) {
 void set_text_reading(const JobSpec& spec, DataOptions& options) {
   const bool tokenized = is_tokenized(spec);
   const bool chat = tokenized && is_chat(spec);
-  options.best_fit = spec.data.pack.value_or(chat ? TokenPacking::kBestFit : TokenPacking::kSplit) ==
-                     TokenPacking::kBestFit;
+  options.best_fit =
+      spec.data.pack.value_or(chat ? TokenPacking::kBestFit : TokenPacking::kSplit) == TokenPacking::kBestFit;
   options.separate = spec.data.documents.value_or(chat ? DocumentUse::kSeparate : DocumentUse::kJoined) ==
                      DocumentUse::kSeparate;
   if (!tokenized) return;

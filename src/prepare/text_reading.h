@@ -15,8 +15,8 @@ bool is_tokenized(const JobSpec& spec);
 // A transform of the job: tokenise takes the job's tokenizer where it names none and has one.
 TransformOptions with_tokenizer(const JobSpec& spec, TransformOptions transform);
 
-// The options of such documents, and for all corpora how they are packed. Throws UserError for keys that do not
-// go together.
+// The options of such documents, and for all corpora how they are packed. Throws UserError for keys that do
+// not go together.
 void set_text_reading(const JobSpec& spec, DataOptions& options);
 
 }  // namespace lockstep

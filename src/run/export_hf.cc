@@ -177,10 +177,28 @@ std::vector<std::string> module_names(const std::vector<LinearLayer>& all,
   return {names.begin(), names.end()};
 }
 
+// The module by which PEFT knows a parameter that is trained as a whole: a head by its first part where all
+// of it is trained, as PEFT itself names it; anything else by its own module.
+std::string saved_module(const std::string& name, const TrainedModel& model,
+                         const std::set<std::string>& trained) {
+  const HfSource* source = model.spec().model.source.get();
+  const bool head = source != nullptr && !name.starts_with(source->model().base_prefix);
+  const std::string first = name.substr(0, name.find('.') + 1);
+  const bool whole = std::ranges::all_of(model.weights(), [&](const TensorSpec& tensor) {
+    return !tensor.name.starts_with(first) || trained.contains(tensor.name);
+  });
+  return name.substr(0, head && whole ? first.size() - 1 : name.rfind('.'));
+}
+
 }  // namespace
 
 ExportReport export_hf(const TrainedModel& model, const HfExportOptions& options) {
   const HfSource& source = source_of(model, "hf");
+  if (const auto& others = source.model().ignored_prefixes; !others.empty())
+    throw UserError(
+        "--to hf: the original folder has parts beside the model that was trained ({}), and a folder without "
+        "them is none that transformers opens; --to safetensors writes what was trained",
+        fmt::join(others, ", "));
   const MergedWeights weights(model, options.merge);
   const DType dtype = options.dtype.value_or(weights.widest());
   NewFolder folder(options.out);
@@ -212,7 +230,7 @@ ExportReport export_peft(const TrainedModel& model, const HfExportOptions& optio
         adapter_name(type, lora ? tensor.name : std::string(kAdapterPrefix) + tensor.name);
     tensors.push_back({name, options.dtype.value_or(DType::kF32), tensor.shape});
     sources[name] = tensor.name;
-    if (!lora) saved.insert(tensor.name.substr(0, tensor.name.rfind('.')));
+    if (!lora) saved.insert(saved_module(tensor.name, model, trained));
   }
   PeftConfig config;
   config.lora = lora_settings(spec);

@@ -22,6 +22,7 @@ LrSearch search_lr(JobSpec spec, const LrRangeSettings& settings,
   JobPlan plan = plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, *backend);
   require_fit(parts.spec, parts.resolved, plan, parts.inputs, *backend, host);
   TrainStep train(std::move(plan.train), parts.model, *backend, parts.options);
+  if (parts.pretrained) parts.pretrained->read(job_threads(parts.spec, host), nullptr, &train);
   if (parts.initial) start_from(*parts.initial, train);
   JobReading reading(parts.spec, host);
   Feeder feeder(*parts.data.train, job_order(parts), train, settings.steps, reading.train());

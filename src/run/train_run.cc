@@ -107,7 +107,6 @@ RunSummary TrainRun::run() {
 bool TrainRun::begin() {
   workers_.require_same("identity", shared_part(parts_.identity).sha256());
   const Found own = workers_.leads() ? begin_as_leader() : Found::kNothing;
-  if (workers_.leads() && own == Found::kNothing && parts_.pretrained) parts_.pretrained->load(train_);
   if (workers_.leads() && own == Found::kNothing && parts_.initial) start_from(*parts_.initial, train_);
   const auto found =
       static_cast<Found>(workers_.agree(static_cast<int64_t>(own), "what the output folder holds"));
@@ -129,6 +128,8 @@ bool TrainRun::begin() {
 TrainRun::Found TrainRun::begin_as_leader() {
   const JobSpec& spec = parts_.spec;
   require_run_folder(spec);
+  const bool resumes = !options_.fresh && exchanges() && latest_checkpoint(checkpoint_folder(spec));
+  read_pretrained(parts_, resumes ? nullptr : &train_);
   const std::vector<NamedText> files = describing_files(parts_, options_.job);
   checkpoints_ = std::make_unique<TrainingCheckpoints>(checkpoint_folder(spec), spec.checkpoint.keep,
                                                        parts_.identity, files);

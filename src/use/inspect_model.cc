@@ -85,7 +85,7 @@ std::string memory_text(int64_t parameters, int64_t workers) {
                         bytes_text(n * (p.parameter + (p.gradient + p.moments) / w)),
                         bytes_text(n * (p.parameter + p.gradient + p.moments) / w));
   return text +
-         "this version trains with ZeRO 0; workers of a host whose device is the processor hold the state "
+         "workers of a host whose device is the processor hold the state "
          "once\n";
 }
 
@@ -156,7 +156,7 @@ std::string sizes_text(const HfModel& model) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string model_text(const InspectOptions& options) {
+std::string model_text(const FolderInspection& options) {
   std::string text = line("folder", options.path);
   std::string problem;
   std::unique_ptr<HfSource> source;
@@ -203,7 +203,7 @@ std::string model_text(const InspectOptions& options) {
 
 }  // namespace
 
-std::string inspect_model(const InspectOptions& options) {
+std::string inspect_model(const FolderInspection& options) {
   std::error_code failure;
   const fs::path path(options.path);
   if (fs::is_regular_file(path, failure)) return tensors_text(options.path);

@@ -6,13 +6,13 @@
 
 namespace lockstep {
 
-struct InspectOptions {
+struct FolderInspection {
   std::string path;
   int64_t workers = 8;  // among which ZeRO divides state
 };
 
 // Lines for people. Throws UserError where there is nothing to look at; a model that cannot be trained is no
 // error: the text says why.
-std::string inspect_model(const InspectOptions& options);
+std::string inspect_model(const FolderInspection& options);
 
 }  // namespace lockstep

@@ -1,30 +1,11 @@
 #include "fuzz/hf_files.h"
 
 #include "base/error.h"
-#include "model/hf/family.h"
 #include "model/hf/preprocessor.h"
 #include "model/hf/weight_index.h"
 #include "model/peft_config.h"
 
 namespace lockstep::testing {
-namespace {
-
-// Config files announce sizes; a model of billions is not built to see whether it could be.
-constexpr int64_t kMostLayers = 4;
-constexpr int64_t kWidest = 1 << 16;
-
-bool is_small(const HfConfig& config) {
-  for (const char* key : {"num_hidden_layers", "n_layer", "n_layers"})
-    if (config.has(key) && config.integer(key) > kMostLayers) return false;
-  for (const char* key : {"hidden_size", "vocab_size", "intermediate_size", "max_position_embeddings",
-                          "n_embd", "n_positions", "n_inner", "dim", "hidden_dim", "head_dim",
-                          "num_attention_heads", "num_key_value_heads", "n_head", "n_heads", "image_size"})
-    if (config.has(key) && config.integer(key) > kWidest) return false;
-  return true;
-}
-
-}  // namespace
-
 bool check_weight_index(std::string_view text) {
   try {
     const WeightIndex index = parse_weight_index(text, "model.safetensors.index.json");
@@ -34,17 +15,6 @@ bool check_weight_index(std::string_view text) {
                      file);
     }
     return !index.files.empty();
-  } catch (const UserError&) {
-    return false;
-  }
-}
-
-bool check_hf_config(std::string_view text) {
-  try {
-    const HfConfig config = HfConfig::parse(text, "config.json");
-    if (!is_small(config)) return false;
-    const auto model = make_hf_model(config);
-    return !model->build({}).params.empty();
   } catch (const UserError&) {
     return false;
   }

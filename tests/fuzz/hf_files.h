@@ -7,8 +7,6 @@ namespace lockstep::testing {
 
 // model.safetensors.index.json.
 bool check_weight_index(std::string_view text);
-// config.json: the whole model it describes is built where it is small.
-bool check_hf_config(std::string_view text);
 // preprocessor_config.json.
 bool check_preprocessor(std::string_view text);
 // adapter_config.json.

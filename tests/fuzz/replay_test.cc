@@ -11,6 +11,7 @@
 #include "fuzz/field.h"
 #include "fuzz/filter.h"
 #include "fuzz/graph_text.h"
+#include "fuzz/hf_config.h"
 #include "fuzz/hf_files.h"
 #include "fuzz/image.h"
 #include "fuzz/jinja.h"
@@ -62,12 +63,12 @@ TEST(FuzzCorpus, EveryFileOfRowsIsTakenOrRefused) { replay("row_file", check_row
 TEST(FuzzCorpus, EveryFileBesideTheDataIsTakenOrRefused) { replay("sidecar", check_sidecar); }
 TEST(FuzzCorpus, EveryTextIsAChatTemplateOrAUserError) { replay("jinja", check_jinja); }
 TEST(FuzzCorpus, EveryTextIsAFieldOrRefused) { replay("field", check_field); }
+TEST(FuzzCorpus, EveryTextIsAModelsConfigOrAUserError) { replay("hf_config", check_hf_config); }
 TEST(FuzzCorpus, EveryTextIsLabelsOrAUserError) { replay("labels", check_labels); }
 TEST(FuzzCorpus, EveryTextIsAFilterOrAUserError) { replay("filter", check_filter); }
 TEST(FuzzCorpus, EveryTextIsAGraphOrAUserError) { replay("graph_text", check_graph_text); }
 TEST(FuzzCorpus, EveryTextIsAJobOrAUserError) { replay("job", check_job); }
 TEST(FuzzCorpus, EveryTextIsAnIndexOfWeightsOrAUserError) { replay("hf_files", check_weight_index); }
-TEST(FuzzCorpus, EveryTextIsAModelsConfigOrAUserError) { replay("hf_files", check_hf_config); }
 TEST(FuzzCorpus, EveryTextIsAPreprocessorsConfigOrAUserError) { replay("hf_files", check_preprocessor); }
 TEST(FuzzCorpus, EveryTextIsAnAdaptersConfigOrAUserError) { replay("hf_files", check_peft_config); }
 TEST(FuzzCorpus, EveryTextIsMetricsOrAUserError) { replay("metrics", check_metrics); }

@@ -27,6 +27,7 @@ field 64
 filter 512
 graph_text 4096
 hf_files 4096
+hf_config 2048
 image 4096
 jinja 2048
 job 4096

@@ -56,7 +56,9 @@ TEST(ChatGolden, TemplatesRenderAsTheEngineOfTransformersDoes) {
 }
 
 struct Collected : TokenSink {
-  void append(std::span<const int32_t> ids, std::span<const uint8_t>) override { all.insert(all.end(), ids.begin(), ids.end()); }
+  void append(std::span<const int32_t> ids, std::span<const uint8_t>) override {
+    all.insert(all.end(), ids.begin(), ids.end());
+  }
   void end_document() override { ++documents; }
   std::vector<int32_t> all;
   int documents = 0;
@@ -66,7 +68,8 @@ TEST(ChatGolden, ConversationsInListsOfStructsAreThoseOfJson) {
   const Json golden = Json::parse(read_file(kFolder + "rendered.json"));
   TokenizeOptions options;
   options.tokenizer = std::make_shared<testing::ByteTokenizer>(std::vector<std::string>{"<s>", "</s>"});
-  options.chat = std::make_shared<ChatEncoder>(options.tokenizer, find_chat_template("chatml", ""), ChatLoss::kResponses);
+  options.chat = std::make_shared<ChatEncoder>(options.tokenizer, find_chat_template("chatml", ""),
+                                               ChatLoss::kResponses);
   options.input.format = "parquet";
   options.input.files = {kFolder + "messages.parquet"};
   options.input.messages = "talk";

@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from tokenizer_texts import Reference, Texts, tokenizers  # noqa: E402
 
 FOLDER = pathlib.Path(__file__).parent / "tokenizer"
-LINES = 260
+LINES = 170
 
 
 def texts():

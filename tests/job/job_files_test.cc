@@ -125,7 +125,8 @@ TEST(JobFiles, EveryTemplatePasses) {
     EXPECT_EQ(again.code, 2);
     EXPECT_NE(again.error.find("is there already"), std::string::npos);
   }
-  EXPECT_NE(lockstep({"init", "--template", "bert"}).error.find("use encoder, fraud, gpt, hf-finetune, hf-lora, llama, resnet"),
+  EXPECT_NE(lockstep({"init", "--template", "bert"})
+                .error.find("use encoder, fraud, gpt, hf-finetune, hf-lora, llama, resnet"),
             std::string::npos);
 }
 

@@ -153,6 +153,66 @@ def adapters(lab, name, folder):
     expect(f"{name}: loss of PEFT's adapter here", loss, lab.loss(theirs))
 
 
+def encoders():
+    """Models that classify: class, config, a module to adapt."""
+    import transformers as t
+
+    sizes = dict(vocab_size=300, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+                 max_position_embeddings=64)
+    return {
+        "bert": (t.BertForSequenceClassification, t.BertConfig(**sizes, num_labels=3)),
+        "roberta": (t.RobertaForSequenceClassification, t.RobertaConfig(**dict(sizes, max_position_embeddings=66), num_labels=3)),
+        "distilbert": (t.DistilBertForSequenceClassification,
+                       t.DistilBertConfig(vocab_size=300, dim=32, hidden_dim=48, n_layers=2, n_heads=4,
+                                          max_position_embeddings=64, num_labels=3)),
+        "vit": (t.ViTForImageClassification,
+                t.ViTConfig(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, image_size=32,
+                            patch_size=8, num_labels=3)),
+    }
+
+
+def classifier(lab, name, kind, folder):
+    """Bytes survive the way in and out, and PEFT finds every matrix of our adapters where it looks for it."""
+    import peft
+    import torch
+    from safetensors import safe_open
+
+    job = lab.folder / f"{name}.yaml"
+
+    def train(run, more, rate):
+        job.write_text(f"model: {{hf: {folder}{'' if name == 'vit' else ', seq: 16'}}}\noutput: {run}\n"
+                       "data: {train: {format: synthetic, samples: 64}}\n"
+                       f"train: {{steps: 2, global_batch: 8, microbatch: 4, lr: {{base: {rate}}}, optimizer: {{weight_decay: 0}}"
+                       f"{more}}}\n")
+        lab.lockstep("train", job)
+        return run
+
+    exported = lab.export(train(lab.folder / f"{name}-rest", "", 0), "hf")
+    check_tensors(name, folder, exported)
+    with safe_open(folder / "model.safetensors", "np") as a, safe_open(exported / "model.safetensors", "np") as b:
+        for key in a.keys():
+            if a.get_tensor(key).tobytes() != b.get_tensor(key).tobytes():
+                raise SystemExit(f"{name}: {key} changed on its way")
+    kind.from_pretrained(exported)
+    run = train(lab.folder / f"{name}-lora", ", lora: {rank: 4}", 0.01)
+    adapter = lab.export(run, "peft")
+    adapted = peft.PeftModel.from_pretrained(kind.from_pretrained(folder), adapter)
+    found = {key: value for key, value in adapted.named_parameters() if "lora_B" in key}
+    with safe_open(adapter / "adapter_model.safetensors", "pt") as file:
+        wanted = [key for key in file.keys() if "lora_B" in key]
+        if len(found) != len(wanted) or not wanted:
+            raise SystemExit(f"{name}: PEFT has {len(found)} matrices, the adapter {len(wanted)}")
+        for key in wanted:
+            if not torch.equal(found[key.replace(".weight", ".default.weight")], file.get_tensor(key)):
+                raise SystemExit(f"{name}: PEFT did not take {key}")
+    # Back again, under PEFT's own names.
+    adapted.save_pretrained(lab.folder / f"{name}-theirs")
+    again = train(lab.folder / f"{name}-again", f", lora: {{from: {lab.folder / f'{name}-theirs'}}}", 0)
+    hashes = [json.loads((one / "summary.json").read_text())["weights_sha256"] for one in (run, again)]
+    if hashes[0] != hashes[1]:
+        raise SystemExit(f"{name}: the adapter changed on its way through PEFT")
+
+
 def main():
     try:
         import peft  # noqa: F401
@@ -178,6 +238,14 @@ def main():
                 continue
             full_tuning(lab, name, folder)
             adapters(lab, name, folder)
+            print(f"{name}: the same in transformers and PEFT")
+        for name, (kind, config) in encoders().items():
+            folder = lab.folder / name
+            kind(config).save_pretrained(folder)
+            if not lab.knows(folder):
+                print(f"{name}: not known here, left out")
+                continue
+            classifier(lab, name, kind, folder)
             print(f"{name}: the same in transformers and PEFT")
 
 

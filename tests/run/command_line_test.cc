@@ -110,7 +110,7 @@ TEST(CommandLine, CompletesInZsh) {
   const std::string script = lockstep({"completion", "zsh"}).out;
   EXPECT_TRUE(script.starts_with("#compdef lockstep\n"));
   EXPECT_NE(script.find("'train:train what a job file describes'"), std::string::npos);
-  EXPECT_NE(script.find("('export --to') compadd -- safetensors onnx; return ;;"), std::string::npos)
+  EXPECT_NE(script.find("('export --to') compadd -- hf peft safetensors onnx; return ;;"), std::string::npos)
       << script;
   for (const char* blank : {"@PATHS@", "@VALUES@", "@FREE@", "@OPTIONS@", "@ARGUMENTS@"})
     EXPECT_EQ(script.find(blank), std::string::npos) << blank << " was not filled in";

@@ -106,6 +106,26 @@ TEST(HfRun, BeginsWithTheFoldersWeights) {
   EXPECT_NE(job.at_rest("drawn", {"model.init=random"}).weights_sha256, job.summary("rest").weights_sha256);
 }
 
+TEST(HfRun, WithoutAnF32CopyTheFoldersBitsAreTheWeights) {
+  const HfCase job(DType::kBF16);
+  const std::string hash = job.at_rest("pure", {"train.precision=bf16_pure"}).weights_sha256;
+  const SafetensorsReader kept(job.output("pure") + "/checkpoint-1/model.safetensors");
+  const SafetensorsReader given(job.model().path("model.safetensors"));
+  for (const TensorEntry& entry : given.tensors()) {
+    const FileMapping a = given.map(entry), b = kept.map(kept.at(entry.tensor));
+    EXPECT_TRUE(std::ranges::equal(a.bytes(), b.bytes())) << entry.tensor.name;
+  }
+  const std::string exported = job.exported("pure", "hf");
+  EXPECT_EQ(job.at_rest("again", {"train.precision=bf16_pure", "model.hf=" + exported}).weights_sha256, hash);
+}
+
+TEST(HfRun, MovingAveragesBeginWithTheFoldersWeights) {
+  const HfCase job;
+  job.at_rest("average", {"train.ema=0.9"});
+  job.at_rest("plain", {});
+  EXPECT_EQ(job.loss("average"), job.loss("plain"));
+}
+
 TEST(HfRun, OtherWeightsAreAnotherIdentity) {
   const HfCase job;
   const std::string before = job.at_rest("a", {}).identity_sha256;

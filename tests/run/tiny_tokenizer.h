@@ -42,26 +42,25 @@ inline std::string tiny_tokenizer(bool frame = false) {
       {"special_tokens", {{"<s>", ids("<s>", 0)}, {"</s>", ids("</s>", 1)}}}};
   const nlohmann::ordered_json bytes = {
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
-  const nlohmann::ordered_json json = {
-      {"version", "1.0"},
-      {"truncation", nullptr},
-      {"padding", nullptr},
-      {"added_tokens", added},
-      {"normalizer", nullptr},
-      {"pre_tokenizer", bytes},
-      {"post_processor", frame ? framed : nlohmann::ordered_json(nullptr)},
-      {"decoder", bytes},
-      {"model",
-       {{"type", "BPE"},
-        {"dropout", nullptr},
-        {"unk_token", nullptr},
-        {"continuing_subword_prefix", nullptr},
-        {"end_of_word_suffix", nullptr},
-        {"fuse_unk", false},
-        {"byte_fallback", false},
-        {"ignore_merges", false},
-        {"vocab", vocabulary},
-        {"merges", {"t h", "th e", "\u0120 a", "a n"}}}}};
+  const nlohmann::ordered_json json = {{"version", "1.0"},
+                                       {"truncation", nullptr},
+                                       {"padding", nullptr},
+                                       {"added_tokens", added},
+                                       {"normalizer", nullptr},
+                                       {"pre_tokenizer", bytes},
+                                       {"post_processor", frame ? framed : nlohmann::ordered_json(nullptr)},
+                                       {"decoder", bytes},
+                                       {"model",
+                                        {{"type", "BPE"},
+                                         {"dropout", nullptr},
+                                         {"unk_token", nullptr},
+                                         {"continuing_subword_prefix", nullptr},
+                                         {"end_of_word_suffix", nullptr},
+                                         {"fuse_unk", false},
+                                         {"byte_fallback", false},
+                                         {"ignore_merges", false},
+                                         {"vocab", vocabulary},
+                                         {"merges", {"t h", "th e", "\u0120 a", "a n"}}}}};
   return json.dump();
 }
 

@@ -89,9 +89,9 @@ Data open_tokenized(const DataOptions& options) {
   if (options.eval.files.empty()) return data;
   DataOptions eval = options;
   eval.budget = options.eval_budget;
-  data.eval = open_tokenized_files(
-      eval, options.eval_table.empty() ? options.tokenized.format : options.eval_table, options.eval.files,
-      data.notes);
+  data.eval =
+      open_tokenized_files(eval, options.eval_table.empty() ? options.tokenized.format : options.eval_table,
+                           options.eval.files, data.notes);
   return data;
 }
 

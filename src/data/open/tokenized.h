@@ -1,8 +1,8 @@
-// Documents that a language model learns, from files of text and tables: tokenized once into a corpus that is kept
-// beside the indexes (data/tokenize/corpus_files.h), and then read, packed and mixed as any corpus is.
+// Documents that a language model learns, from files of text and tables: tokenized once into a corpus that is
+// kept beside the indexes (data/tokenize/corpus_files.h), and then read, packed and mixed as any corpus is.
 //
-// Of conversations, what is longer than a row is cut, and one of which no response is left is dropped; both are
-// counted in Data::notes.
+// Of conversations, what is longer than a row is cut, and one of which no response is left is dropped; both
+// are counted in Data::notes.
 #pragma once
 #include <string>
 

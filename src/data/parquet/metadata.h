@@ -40,8 +40,8 @@ struct Leaf {
   int max_repetition = 0;  // 1: a list
   bool optional = false;   // the value or the list as a whole may be missing
   std::string refusal;     // why it cannot be read and what to write instead; empty: it can
-  // Why it is read only where it is asked for by its own name: it is a plain value of the structs of a list. It
-  // is then a list of its own. Empty: it is not.
+  // Why it is read only where it is asked for by its own name: it is a plain value of the structs of a list.
+  // It is then a list of its own. Empty: it is not.
   std::string nested;
 
   // Why it is no column of a table; empty: it is one.

@@ -27,7 +27,8 @@ void CorpusWriter::open_shard() {
             fmt::format("{}-{:05}{}", whole.stem().string(), files_.size(), whole.extension().string()))
                .string();
   }
-  if (!replace_ && fs::exists(path)) throw UserError("{} is there already; give --overwrite to replace it", path);
+  if (!replace_ && fs::exists(path))
+    throw UserError("{} is there already; give --overwrite to replace it", path);
   shard_ = std::make_unique<TokenFileWriter>(path, layout_);
   files_.push_back(std::move(path));
 }
@@ -60,8 +61,8 @@ std::string name_of_key(const DocumentSet& documents, const TokenizeOptions& opt
   std::string frame = fmt::format("special {} eos {} longest {}", options.special_tokens,
                                   options.eos.value_or(-1), options.longest);
   if (options.bad == BadRecords::kSkip) frame += " skip";
-  return sha256(fmt::format("corpus 1\n{}\n{}\n{}\n{} {}\n{}", documents.fingerprint(), options.input.text(), frame,
-                            layout.width, layout.marked, key))
+  return sha256(fmt::format("corpus 1\n{}\n{}\n{}\n{} {}\n{}", documents.fingerprint(), options.input.text(),
+                            frame, layout.width, layout.marked, key))
       .substr(0, 32);
 }
 

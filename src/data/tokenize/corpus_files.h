@@ -1,5 +1,5 @@
-// Files of tokens that documents are tokenized into: shards of a size, as `lockstep tokenize` writes them, and the
-// one file that is kept beside the data of a job.
+// Files of tokens that documents are tokenized into: shards of a size, as `lockstep tokenize` writes them,
+// and the one file that is kept beside the data of a job.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -49,9 +49,9 @@ struct KeptCorpus {
   bool built = false;
 };
 
-// `key` is everything beside the files and DocumentInput::text that the tokens depend on. Several processes that
-// start together make the corpus once. Where nothing may be kept (IndexFolder::writes), it lies in a temporary
-// file. Throws UserError for what cannot be tokenized, and where the folder cannot be written.
+// `key` is everything beside the files and DocumentInput::text that the tokens depend on. Several processes
+// that start together make the corpus once. Where nothing may be kept (IndexFolder::writes), it lies in a
+// temporary file. Throws UserError for what cannot be tokenized, and where the folder cannot be written.
 KeptCorpus keep_corpus(const TokenizeOptions& options, TokenFileLayout layout, const std::string& key);
 
 }  // namespace lockstep

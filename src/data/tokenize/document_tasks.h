@@ -1,5 +1,5 @@
-// DocumentTasks: the documents of a set as pieces of work of about a MiB each, in order. A piece is made by the
-// thread that asks for it and run by any.
+// DocumentTasks: the documents of a set as pieces of work of about a MiB each, in order. A piece is made by
+// the thread that asks for it and run by any.
 #pragma once
 #include <functional>
 #include <memory>

@@ -15,7 +15,8 @@ class TableTasks : public DocumentTasks {
  public:
   TableTasks(const TokenizeOptions& options, const ShardSet& records)
       : options_(options), records_(records), frame_(document_frame(options)) {
-    const int64_t bytes = std::max<int64_t>(records.manifest().bytes() / std::max<int64_t>(records.records(), 1), 1);
+    const int64_t bytes =
+        std::max<int64_t>(records.manifest().bytes() / std::max<int64_t>(records.records(), 1), 1);
     together_ = std::clamp<int64_t>(kTaskBytes / bytes, 1, kMostRecords);
   }
 
@@ -60,18 +61,19 @@ class TableTasks : public DocumentTasks {
       out.ends.push_back(out.ids.size());
       return;
     }
-    ChatTokens tokens =
-        input.messages.empty()
-            ? options_.chat->encode(text_of(block, input.prompt, record), text_of(block, input.response, record))
-        : input.roles.empty() ? options_.chat->encode(messages_of(text_of(block, input.messages, record)))
-                              : options_.chat->encode(messages_of(block, record));
+    ChatTokens tokens = input.messages.empty() ? options_.chat->encode(text_of(block, input.prompt, record),
+                                                                       text_of(block, input.response, record))
+                        : input.roles.empty()
+                            ? options_.chat->encode(messages_of(text_of(block, input.messages, record)))
+                            : options_.chat->encode(messages_of(block, record));
     if (options_.longest > 0 && std::ssize(tokens.ids) > options_.longest) {
       tokens.ids.resize(static_cast<size_t>(options_.longest));
       tokens.counts.resize(static_cast<size_t>(options_.longest));
       ++out.cut;
     }
     // The first token is nobody's target.
-    if (tokens.counts.empty() || std::find(tokens.counts.begin() + 1, tokens.counts.end(), 1) == tokens.counts.end()) {
+    if (tokens.counts.empty() ||
+        std::find(tokens.counts.begin() + 1, tokens.counts.end(), 1) == tokens.counts.end()) {
       ++out.dropped;
       return;
     }

@@ -84,12 +84,12 @@ class TextTasks : public DocumentTasks {
         continue;
       }
       if (piece->too_long)
-        throw UserError(
-            "{}:{}: {} MiB without {}; documents that long cannot be tokenized piece by piece",
-            files_[file_]->name(), line_number(*files_[file_], piece->offset), kLongest >> 20,
-            options_.input.documents == TextDocuments::kLine    ? "the end of a line"
-            : options_.input.documents == TextDocuments::kBlock ? "a blank line"
-                                                                : "a place where the text could be cut");
+        throw UserError("{}:{}: {} MiB without {}; documents that long cannot be tokenized piece by piece",
+                        files_[file_]->name(), line_number(*files_[file_], piece->offset), kLongest >> 20,
+                        options_.input.documents == TextDocuments::kLine ? "the end of a line"
+                        : options_.input.documents == TextDocuments::kBlock
+                            ? "a blank line"
+                            : "a place where the text could be cut");
       return task(std::string(piece->text.substr(0, static_cast<size_t>(piece->consumed))),
                   piece->last && piece->consumed == std::ssize(piece->text));
     }

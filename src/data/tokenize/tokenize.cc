@@ -52,15 +52,15 @@ void find_lists(const std::string& file, const IndexFolder& folder, DocumentInpu
     if (name.ends_with(".content")) input.contents = name;
   }
   if (input.roles.empty() != input.contents.empty())
-    throw UserError("{}: the structs of column '{}' have no {}; they need role and content", file, input.messages,
-                    input.roles.empty() ? "role" : "content");
+    throw UserError("{}: the structs of column '{}' have no {}; they need role and content", file,
+                    input.messages, input.roles.empty() ? "role" : "content");
 }
 
 }  // namespace
 
 std::string DocumentInput::text() const {
-  std::string text = fmt::format("{} documents {} column '{}' messages '{}' prompt '{}' response '{}'", format,
-                                 static_cast<int>(documents), column, messages, prompt, response);
+  std::string text = fmt::format("{} documents {} column '{}' messages '{}' prompt '{}' response '{}'",
+                                 format, static_cast<int>(documents), column, messages, prompt, response);
   for (const auto& [key, value] : settings) text += fmt::format(" {} '{}'", key, value);
   return text;
 }
@@ -154,8 +154,8 @@ TokenizeReport DocumentSet::tokenize(TokenSink& sink) const {
       if (at < done.ids.size()) append(done.ids.size());
       report.documents += std::ssize(done.ends);
       report.tokens += std::ssize(done.ids);
-      report.counted += done.counts.empty() ? std::ssize(done.ids)
-                                            : std::count(done.counts.begin(), done.counts.end(), 1);
+      report.counted +=
+          done.counts.empty() ? std::ssize(done.ids) : std::count(done.counts.begin(), done.counts.end(), 1);
       report.bytes += done.bytes;
       report.cut += done.cut;
       report.dropped += done.dropped;
@@ -165,15 +165,18 @@ TokenizeReport DocumentSet::tokenize(TokenSink& sink) const {
   }
   const int64_t all = report.documents + report.dropped + report.bad;
   if (static_cast<double>(report.bad) > options.most_bad * static_cast<double>(all))
-    throw UserError("{} of {} documents cannot be used, more than the share {} that may be left out; the first: {}",
-                    report.bad, all, options.most_bad, first_problem);
-  if (report.bad > 0) log_warn("{} of {} documents are left out; the first: {}", report.bad, all, first_problem);
+    throw UserError(
+        "{} of {} documents cannot be used, more than the share {} that may be left out; the first: {}",
+        report.bad, all, options.most_bad, first_problem);
+  if (report.bad > 0)
+    log_warn("{} of {} documents are left out; the first: {}", report.bad, all, first_problem);
   if (report.documents == 0)
     throw UserError("no document is left to learn from{}",
-                    report.dropped > 0 ? fmt::format(": {} are so long that no response is left within {} tokens; "
-                                                     "set model.seq to more",
-                                                     report.dropped, options.longest)
-                                       : "");
+                    report.dropped > 0
+                        ? fmt::format(": {} are so long that no response is left within {} tokens; "
+                                      "set model.seq to more",
+                                      report.dropped, options.longest)
+                        : "");
   return report;
 }
 

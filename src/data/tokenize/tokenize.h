@@ -22,13 +22,13 @@ enum class TextDocuments : uint8_t { kFile, kLine, kBlock };  // a block: lines 
 
 // Where the documents stand.
 struct DocumentInput {
-  std::string format = "text";      // or that of a table: csv, jsonl, parquet, tfrecord, block
-  std::vector<std::string> files;   // paths, folders and patterns
+  std::string format = "text";     // or that of a table: csv, jsonl, parquet, tfrecord, block
+  std::vector<std::string> files;  // paths, folders and patterns
   std::map<std::string, std::string> settings = {};  // of the table's format
   TextDocuments documents = TextDocuments::kFile;    // of text files
   std::string column = {};                           // of tables: the text
-  // Of tables of conversations: a column of messages (a list of objects with role and content, or its JSON), or
-  // one of prompts and one of responses. Parquet's list of structs is read as two lists.
+  // Of tables of conversations: a column of messages (a list of objects with role and content, or its JSON),
+  // or one of prompts and one of responses. Parquet's list of structs is read as two lists.
   std::string messages = {}, prompt = {}, response = {};
 
   std::string roles = {}, contents = {};  // the columns that messages lies in, where these are lists
@@ -40,11 +40,11 @@ struct DocumentInput {
 struct TokenizeOptions {
   std::shared_ptr<const Tokenizer> tokenizer;
   DocumentInput input;
-  bool special_tokens = true;              // frame documents as the tokenizer does (<s> ...)
-  std::optional<int32_t> eos = {};         // ends every document, unless the frame ends with it
+  bool special_tokens = true;                    // frame documents as the tokenizer does (<s> ...)
+  std::optional<int32_t> eos = {};               // ends every document, unless the frame ends with it
   std::shared_ptr<const ChatEncoder> chat = {};  // of conversations
-  int64_t vocab = 0;                       // of the model: other tokens are refused; 0: any
-  int64_t longest = 0;                     // tokens of a conversation that are kept; 0: all
+  int64_t vocab = 0;                             // of the model: other tokens are refused; 0: any
+  int64_t longest = 0;                           // tokens of a conversation that are kept; 0: all
   BadRecords bad = BadRecords::kStop;
   double most_bad = 0;
   int threads = 1;

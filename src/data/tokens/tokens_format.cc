@@ -132,7 +132,8 @@ struct RowColumns {
 
   // The tokens of a piece, and the same as targets, to positions from `at` on; the piece is number
   // `document` of the row.
-  void put(const int32_t* from, const int32_t* as_targets, int64_t at, int64_t count, int32_t document) const {
+  void put(const int32_t* from, const int32_t* as_targets, int64_t at, int64_t count,
+           int32_t document) const {
     std::copy_n(from, count, tokens.begin() + at);
     std::copy_n(as_targets + 1, count, targets.begin() + at);
     if (documents.empty()) return;

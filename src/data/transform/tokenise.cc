@@ -51,8 +51,9 @@ class Tokenise : public ColumnTransform {
     settings.finish();
     if (method == "bytes") return;
     if (!path)
-      throw UserError("tokenise: method tokenizer needs one; name a model's folder as tokenizer, or in the job as "
-                      "data.tokenizer");
+      throw UserError(
+          "tokenise: method tokenizer needs one; name a model's folder as tokenizer, or in the job as "
+          "data.tokenizer");
     if (shift_ != 0 || first_ >= 0)
       throw UserError("tokenise: shift and first are for bytes; a tokenizer has numbers of its own");
     tokenizer_ = RowTokenizer::open(*path);
@@ -69,7 +70,8 @@ constexpr TransformSetting kSettings[] = {
     kAsSetting,
     {"method", "`bytes`: a token for each byte; `tokenizer`: those of a tokenizer, with its special tokens",
      "bytes; `tokenizer` where there is one"},
-    {"tokenizer", "a model's folder, a tokenizer.json or a .model file", "data.tokenizer, or that of model.hf"},
+    {"tokenizer", "a model's folder, a tokenizer.json or a .model file",
+     "data.tokenizer, or that of model.hf"},
     {"shift", "added to every byte, to leave numbers for other uses", "0"},
     {"first", "a token that opens every text", "none"},
 };
@@ -77,7 +79,8 @@ constexpr TransformSetting kSettings[] = {
 }  // namespace
 
 constinit const TransformEntry kTokeniseTransform{
-    "tokenise", "Text as tokens: its bytes, or what a tokenizer makes of it. `pad` makes a fixed number of them.",
+    "tokenise",
+    "Text as tokens: its bytes, or what a tokenizer makes of it. `pad` makes a fixed number of them.",
     "{name: tokenise, columns: [subject], shift: 1}", kSettings,
     [](const TransformOptions& options) -> std::unique_ptr<Transform> {
       return std::make_unique<Tokenise>(options);

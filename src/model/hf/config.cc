@@ -19,6 +19,7 @@ namespace {
 // Far above any published one.
 constexpr int64_t kLargestFile = int64_t{16} << 20;
 constexpr size_t kDeepest = 32;
+constexpr int64_t kLargestSize = INT32_MAX;
 
 // Keys that say nothing about what the model computes: where it came from, how it was saved, how text is
 // generated with it, what else may be returned.
@@ -29,6 +30,7 @@ constexpr std::string_view kHarmless[] = {
     // Tokens with a meaning to tokenizers and to generation.
     "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "sep_token_id", "cls_token_id",
     "mask_token_id", "decoder_start_token_id", "tokenizer_class", "prefix", "model_max_length",
+    "max_sequence_length",
     // What is returned, kept or cut up on the way.
     "use_cache", "output_attentions", "output_hidden_states", "output_scores", "output_past", "return_dict",
     "return_dict_in_generate", "torchscript", "use_bfloat16", "chunk_size_feed_forward", "pretraining_tp",
@@ -65,6 +67,7 @@ constexpr Neutral kNeutral[] = {
     {"auto_map", "null", "the model brings code of its own, which is never run"},
     {"transformers_weights", "null", "weights are read from model.safetensors or its index alone"},
     {"use_bidirectional_attention", "false", "a decoder that looks ahead is not implemented"},
+    {"use_mrope", "false", "positions in several dimensions are not implemented"},
     {"rope_interleaved", "false", "only rotary positions that turn halves are implemented here"},
 };
 
@@ -260,14 +263,11 @@ std::optional<HfConfig> HfConfig::object(std::string_view key) const {
   return HfConfig(document_, std::move(prefix));
 }
 
-int64_t HfConfig::size(std::string_view key, int64_t least) const {
-  const int64_t value = integer(key);
-  if (value < least) fail(key, fmt::format("it must be at least {}", least));
-  return value;
-}
+int64_t HfConfig::size(std::string_view key, int64_t least) const { return size(key, integer(key), least); }
 int64_t HfConfig::size(std::string_view key, int64_t otherwise, int64_t least) const {
   const int64_t value = integer(key, otherwise);
   if (value < least) fail(key, fmt::format("it must be at least {}", least));
+  if (value > kLargestSize) fail(key, fmt::format("it must be at most {}", kLargestSize));
   return value;
 }
 
@@ -295,7 +295,8 @@ void HfConfig::refuse_unread() const {
       continue;
     }
     if (value.is_null() || document_->read.count(prefix_ + key) > 0) continue;
-    if (prefix_.empty() && (listed(kHarmless, key) || key.starts_with("summary_"))) continue;
+    const bool model = prefix_.empty() || prefix_ == "text_config/";
+    if (model && (listed(kHarmless, key) || key.starts_with("summary_"))) continue;
     const auto neutral = std::find_if(std::begin(kNeutral), std::end(kNeutral),
                                       [&](const Neutral& n) { return n.key == key; });
     if (neutral == std::end(kNeutral))

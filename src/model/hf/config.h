@@ -49,7 +49,7 @@ class HfConfig {
   // An object inside this one, whose own keys must then be read too; none where absent.
   std::optional<HfConfig> object(std::string_view key) const;
 
-  // integer() of at least `least`.
+  // integer() of at least `least`, and at most what counts tokens, rows and elements of any model.
   int64_t size(std::string_view key, int64_t least = 1) const;
   int64_t size(std::string_view key, int64_t otherwise, int64_t least) const;
 
@@ -63,7 +63,8 @@ class HfConfig {
 
   // Throws UserError "<file>: <key> is <value>: <problem>".
   [[noreturn]] void fail(std::string_view key, const std::string& problem) const;
-  // See above. On an object inside another one: that object's keys alone, without the list of harmless ones.
+  // See above. On an object inside another one: that object's keys alone; the list of harmless ones holds for
+  // text_config, the others have none.
   void refuse_unread() const;
 
  private:

@@ -37,6 +37,13 @@ void HfDecoder::read_head(const HfConfig& config, HfHead head, bool tied_otherwi
   classifier_dropout = config.number("classifier_dropout", hidden);
 }
 
+int64_t HfDecoder::read_layers(const HfConfig& config, std::string_view key) {
+  constexpr int64_t kMost = 10000;
+  const int64_t layers = config.size(key);
+  if (layers > kMost) config.fail(key, fmt::format("it must be at most {}", kMost));
+  return layers;
+}
+
 Model HfDecoder::build(const HfGraph& graph) const {
   LOCKSTEP_CHECK(graph.cache == 0 || head == HfHead::kCausalLm, "only a causal LM generates");
   LOCKSTEP_CHECK(graph.cache == 0 || !(graph.documents || graph.padded),
@@ -78,16 +85,18 @@ Value DecoderGraph::embed_tokens(int64_t width) {
   return table.rows;
 }
 
-Value DecoderGraph::linear(const std::string& name, Value x, int64_t out, bool bias) {
-  return bias ? Layers::linear(name, x, out, decoder_.deviation)
-              : linear_without_bias(name, x, out, decoder_.deviation);
+Value DecoderGraph::linear(const std::string& name, Value x, int64_t out, bool bias,
+                           std::optional<double> deviation) {
+  const double spread = deviation.value_or(decoder_.deviation);
+  return bias ? Layers::linear(name, x, out, spread) : linear_without_bias(name, x, out, spread);
 }
 
-Value DecoderGraph::turned(Value heads, const HfRotation& rotation) {
+Value DecoderGraph::turned(Value heads, const HfRotation& rotation, int64_t count) {
   Attributes attributes{{"base", rotation.theta}};
   if (!rotation.frequencies.empty()) attributes.set("frequencies", rotation.frequencies);
   if (rotation.factor != 1) attributes.set("factor", rotation.factor);
   if (rotation.dim != shape(heads)[3]) attributes.set("rotary_dim", rotation.dim);
+  if (count > 0) attributes.set("heads", count);
   if (generates()) attributes.set("max_position", graph_.positions());
   return positions_.valid() ? op("rope", {heads, positions_}, attributes) : op("rope", {heads}, attributes);
 }
@@ -129,8 +138,8 @@ Value DecoderGraph::attend_packed(Value qkv, const DecoderAttention& layer) {
   const auto heads = [&](int64_t first, int64_t count) {
     return split_heads(slice(qkv, 2, first * head_dim, (first + count) * head_dim), count);
   };
-  return attend(heads(0, layer.heads), heads(layer.heads, layer.kv_heads),
-                heads(layer.heads + layer.kv_heads, layer.kv_heads), layer);
+  const Value q = heads(0, layer.heads), k = heads(layer.heads, layer.kv_heads);
+  return attend(q, k, heads(layer.heads + layer.kv_heads, layer.kv_heads), layer);
 }
 
 Value DecoderGraph::learned_positions(const std::string& name, int64_t width) {
@@ -164,7 +173,8 @@ void DecoderGraph::finish(Value x) {
     default: break;
   }
   const int64_t rows = graph_.batch * graph_.seq;
-  classify(logits(reshape(x, {rows, width})), reshape(targets_, {rows}), graph_.training);
+  const Value scores = logits(reshape(x, {rows, width}));
+  classify(scores, reshape(targets_, {rows}), graph_.training);
 }
 
 // The hidden state of the last token that is no padding, per sequence [B,C].
@@ -173,11 +183,9 @@ Value DecoderGraph::last_token_rows(Value x) {
   const Shape row{graph_.batch, graph_.seq};
   if (!decoder_.padding_token && !visible_.valid())
     return reshape(slice(x, 1, graph_.seq - 1, graph_.seq), {graph_.batch, width});
-  const Value held =
-      decoder_.padding_token
-          ? indicator("ne", tokens_,
-                      constant(static_cast<double>(*decoder_.padding_token), {DType::kI32, {}}))
-          : indicator("ne", cast(visible_, DType::kF32), constant(0, {DType::kF32, {}}));
+  const Value ids = decoder_.padding_token ? tokens_ : cast(visible_, DType::kI32);
+  const auto padding = static_cast<double>(decoder_.padding_token.value_or(0));
+  const Value held = indicator("ne", ids, constant(padding, {DType::kI32, {}}));
   const std::vector<int64_t> extents(row.begin(), row.end());
   const Value index = op("iota", {}, {{"shape", extents}, {"axis", int64_t{1}}, {"dtype", DType::kF32}});
   const Value last = max(mul(held, index), {1}, true);
@@ -192,8 +200,8 @@ void DecoderGraph::classify_sequences(Value x) {
 void DecoderGraph::classify_tokens(Value x) {
   const int64_t rows = graph_.batch * graph_.seq;
   const Value kept = dropout(reshape(x, {rows, shape(x)[2]}), in_training(decoder_.classifier_dropout));
-  classify(linear(decoder_.token_head_name, kept, decoder_.classes, true), reshape(targets_, {rows}),
-           graph_.training);
+  const Value scores = linear(decoder_.token_head_name, kept, decoder_.classes, true);
+  classify(scores, reshape(targets_, {rows}), graph_.training);
 }
 
 }  // namespace lockstep

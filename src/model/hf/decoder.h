@@ -19,6 +19,8 @@ class HfDecoder : public HfModel {
   Model build(const HfGraph& graph) const override;
 
  protected:
+  // A number of layers, which no model has more than thousands of.
+  static int64_t read_layers(const HfConfig& config, std::string_view key);
   // Reads what the heads need: classes, dropout, problem_type, pad_token_id, tie_word_embeddings,
   // initializer_range. `vocab` and `max_positions` are the family's to set.
   void read_head(const HfConfig& config, HfHead head, bool tied_otherwise,
@@ -62,10 +64,12 @@ class DecoderGraph : public Layers {
   double in_training(double probability) const { return graph_.training && !generates() ? probability : 0; }
 
   using Layers::linear;
-  // x·W, with a bias where asked for; W is [out, in].
-  Value linear(const std::string& name, Value x, int64_t out, bool bias);
-  // [B,T,H,D] of a projection, turned where there is a rotation.
-  Value turned(Value heads, const HfRotation& rotation);
+  // x·W, with a bias where asked for; W is [out, in]. Without a deviation of its own W begins with the
+  // model's.
+  Value linear(const std::string& name, Value x, int64_t out, bool bias,
+               std::optional<double> deviation = {});
+  // The heads [B,T,H,D] of a projection turned by their positions; of a packed one the first `count` alone.
+  Value turned(Value heads, const HfRotation& rotation, int64_t count = 0);
   // Attention of the next layer, over [B,T,H,D] and [B,T,Hkv,D]: [B,T,H D]. Takes the layer's cache where
   // there is one.
   Value attend(Value q, Value k, Value v, const DecoderAttention& layer);

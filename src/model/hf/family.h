@@ -79,6 +79,8 @@ class HfModel {
   std::vector<std::pair<std::string, std::string>> tied_names = {};
   // Names on disk may lack this prefix, or have it where the graph does not ("transformer.", "model.").
   std::string_view base_prefix = {};
+  // Tensors on disk that begin so are of parts that the graph does not have (a tower for images).
+  std::vector<std::string_view> ignored_prefixes = {};
 };
 
 struct HfFamily {

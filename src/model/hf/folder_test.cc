@@ -5,7 +5,6 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "base/thread_pool.h"
 #include "model/hf/folder_testing.h"
 #include "model/hf/weight_index.h"
 
@@ -53,11 +52,8 @@ TEST(HfFolder, OneFileAndSeveralHoldTheSameModel) {
   EXPECT_EQ(b.files()->file_count(), 3U);
   ASSERT_EQ(a.match().taken.size(), 21U);
   EXPECT_TRUE(a.match().drawn.empty());
-  ThreadPool pool(2);
-  std::vector<const StoredTensor*> of_a, of_b;
-  for (const auto& taken : a.match().taken) of_a.push_back(taken.from);
-  for (const auto& taken : b.match().taken) of_b.push_back(taken.from);
-  EXPECT_EQ(a.files()->sha256(of_a, pool), b.files()->sha256(of_b, pool));
+  for (const WeightMatch::Taken& taken : a.match().taken)
+    EXPECT_EQ(values_of(a, taken.name), values_of(b, taken.name)) << taken.name;
   EXPECT_EQ(values_of(a, "model.norm.weight"), values_of(b, "model.norm.weight"));
 }
 
@@ -253,6 +249,16 @@ TEST(HfFolder, CompanionsAreReadByteForByte) {
   ASSERT_EQ(files.size(), 1U);
   EXPECT_EQ(files[0].first, "tokenizer.json");
   EXPECT_EQ(files[0].second, "{\"a\":\r\n1}");
+}
+
+TEST(HfFolder, AHashOfWeightsNamesTensorsAndValues) {
+  const StoredTensor a{{{"a", DType::kF32, {2}}, 0, 8}, 0}, b{{{"b", DType::kF32, {2}}, 8, 16}, 1};
+  const StoredTensor long_one{{{"c", DType::kBF16, {kWeightPiece}}, 0, 2 * kWeightPiece}, 0};
+  EXPECT_EQ(pieces_of({&long_one, &a}).size(), 3U);
+  const std::string both = hash_of_weights(pieces_of({&b, &a}), {"1", "2"});
+  EXPECT_EQ(both, hash_of_weights(pieces_of({&a, &b}), {"1", "2"}));
+  EXPECT_NE(both, hash_of_weights(pieces_of({&a, &b}), {"2", "1"}));
+  EXPECT_NE(hash_of_weights(pieces_of({&a}), {"1"}), hash_of_weights(pieces_of({&b}), {"1"}));
 }
 
 TEST(WeightIndexFile, IsReadWithItsMetadata) {

@@ -5,9 +5,10 @@
 namespace lockstep {
 
 void GatedDecoder::read_sizes(const HfConfig& config, HfHead head, const Defaults& defaults) {
-  layers = config.size("num_hidden_layers");
+  layers = read_layers(config, "num_hidden_layers");
   dim = config.size("hidden_size");
-  heads = config.size("num_attention_heads");
+  heads = defaults.heads ? config.size("num_attention_heads", *defaults.heads, 1)
+                         : config.size("num_attention_heads");
   kv_heads = config.size("num_key_value_heads", defaults.kv_heads.value_or(heads), 1);
   if (heads % kv_heads != 0)
     config.fail("num_key_value_heads", fmt::format("it must divide num_attention_heads {}", heads));
@@ -16,7 +17,7 @@ void GatedDecoder::read_sizes(const HfConfig& config, HfHead head, const Default
     config.fail("num_attention_heads",
                 fmt::format("it must divide hidden_size {}, or head_dim be given", dim));
   hidden = config.size("intermediate_size");
-  vocab = config.size("vocab_size");
+  vocab = defaults.vocab ? config.size("vocab_size", *defaults.vocab, 1) : config.size("vocab_size");
   max_positions = config.size("max_position_embeddings", defaults.max_positions, 1);
   epsilon = config.number("rms_norm_eps", defaults.epsilon);
   if (!(epsilon > 0)) config.fail("rms_norm_eps", "it must be above 0");
@@ -92,13 +93,13 @@ Value GatedDecoder::attended(DecoderGraph& b, const std::string& name, int64_t n
   const Value mixed = b.attend(
       q, k, v,
       {.heads = heads, .kv_heads = kv_heads, .window = window_of(n), .scale = scale, .cap = score_cap});
-  return b.linear(name + ".o_proj", mixed, dim, out_bias);
+  return b.linear(name + ".o_proj", mixed, dim, out_bias, residual_deviation);
 }
 
 Value GatedDecoder::mlp(DecoderGraph& b, const std::string& name, Value x) const {
   const Value gate = activate(b, activation, b.linear(name + ".gate_proj", x, hidden, mlp_bias));
   const Value up = b.linear(name + ".up_proj", x, hidden, mlp_bias);
-  return b.linear(name + ".down_proj", b.mul(gate, up), dim, mlp_bias);
+  return b.linear(name + ".down_proj", b.mul(gate, up), dim, mlp_bias, residual_deviation);
 }
 
 }  // namespace lockstep

@@ -14,6 +14,8 @@ class GatedDecoder : public HfDecoder {
  protected:
   // What a family takes where config.json says nothing.
   struct Defaults {
+    std::optional<int64_t> heads = {};  // none: config.json must say it, as all that stand here without
+    std::optional<int64_t> vocab = {};
     std::optional<int64_t> kv_heads = {};  // none: as many as heads
     std::optional<int64_t> head_dim = {};  // none: hidden_size / heads
     int64_t max_positions = 2048;
@@ -55,6 +57,8 @@ class GatedDecoder : public HfDecoder {
   double scale = 0;              // of scores; 0: 1 / sqrt(head_dim)
   double score_cap = 0;          // 0: none
   double embedding_scale = 1;
+  // Of the projections back into the residual stream; none: as the others.
+  std::optional<double> residual_deviation = {};
   bool qkv_bias = false, out_bias = false, mlp_bias = false;
   bool head_norms = false;     // q_norm and k_norm over each head, before it is turned
   bool norms_add_one = false;  // norms multiply by 1 + weight, and weights begin at 0

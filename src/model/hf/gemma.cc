@@ -58,11 +58,17 @@ class HfGemma2 final : public HfGemma {
   }
 };
 
-class HfGemma3 final : public HfGemma {
+class HfGemma3 : public HfGemma {
  public:
-  HfGemma3(const HfConfig& config, HfHead head) {
+  HfGemma3(const HfConfig& config, HfHead head, std::string_view names = "model.") {
+    prefix = names;
+    embedding_name = prefix + "embed_tokens";
+    lm_head_name = prefix.substr(0, prefix.size() - std::string_view("model.").size()) + "lm_head";
     read_gemma(config, head,
-               {.kv_heads = 4,
+               // Folders with a tower for images leave out what is as here.
+               {.heads = 8,
+                .vocab = 262208,
+                .kv_heads = 4,
                 .head_dim = 256,
                 .max_positions = 131072,
                 .tied = true,
@@ -88,6 +94,25 @@ class HfGemma3 final : public HfGemma {
   HfRope local_rope_;
 };
 
+// The text part of a folder of gemma3, which has a tower for images beside it.
+class HfGemma3WithImages final : public HfGemma3 {
+ public:
+  HfGemma3WithImages(const HfConfig& config, HfHead head)
+      : HfGemma3(text_of(config), head, "language_model.model.") {
+    config.ignore({"vision_config", "mm_tokens_per_image", "image_token_index", "image_token_id",
+                   "boi_token_index", "eoi_token_index", "boi_token_id", "eoi_token_id", "initializer_range",
+                   "tie_word_embeddings"});
+    ignored_prefixes = {"vision_tower.", "multi_modal_projector."};
+  }
+
+ private:
+  static HfConfig text_of(const HfConfig& config) {
+    const std::optional<HfConfig> text = config.object("text_config");
+    if (!text) config.fail("text_config", "the folder's text model is described there");
+    return *text;
+  }
+};
+
 }  // namespace
 
 HfFamily gemma2_hf_family() {
@@ -96,6 +121,10 @@ HfFamily gemma2_hf_family() {
            {"Gemma2ForSequenceClassification", HfHead::kSequenceClass},
            {"Gemma2ForTokenClassification", HfHead::kTokenClass}},
           make_hf<HfGemma2>};
+}
+
+HfFamily gemma3_hf_family() {
+  return {"gemma3", {{"Gemma3ForConditionalGeneration", HfHead::kCausalLm}}, make_hf<HfGemma3WithImages>};
 }
 
 HfFamily gemma3_text_hf_family() {

@@ -11,7 +11,7 @@ namespace {
 class HfGpt2 final : public HfDecoder {
  public:
   HfGpt2(const HfConfig& config, HfHead head) {
-    layers_ = config.size("n_layer");
+    layers_ = read_layers(config, "n_layer");
     dim_ = config.size("n_embd");
     heads_ = config.size("n_head");
     if (dim_ % heads_ != 0) config.fail("n_head", fmt::format("it must divide n_embd {}", dim_));
@@ -35,7 +35,8 @@ class HfGpt2 final : public HfDecoder {
 
  private:
   Value body(DecoderGraph& b) const override {
-    Value x = b.add(b.embed_tokens(dim_), b.learned_positions("transformer.wpe", dim_));
+    Value x = b.embed_tokens(dim_);
+    x = b.add(x, b.learned_positions("transformer.wpe", dim_));
     x = b.dropout(x, b.in_training(embedding_dropout_));
     for (int64_t n = 0; n < layers_; ++n)
       x = block(b, fmt::format("transformer.h.{}.", n), n, b.op("checkpoint", {x}));

@@ -9,7 +9,7 @@ namespace {
 class HfGptNeox final : public HfDecoder {
  public:
   HfGptNeox(const HfConfig& config, HfHead head) {
-    layers_ = config.size("num_hidden_layers");
+    layers_ = read_layers(config, "num_hidden_layers");
     dim_ = config.size("hidden_size");
     heads_ = config.size("num_attention_heads");
     if (dim_ % heads_ != 0)
@@ -30,7 +30,8 @@ class HfGptNeox final : public HfDecoder {
          {std::pair{"rope_theta", "rotary_emb_base"}, {"partial_rotary_factor", "rotary_pct"}})
       if (config.has(old) && config.number(old) != config.number(key, config.number(old)))
         config.fail(old, fmt::format("it differs from {}; keep one of them", key));
-    config.ignore({"is_decoder"});
+    // Written by the first release, and read by none.
+    config.ignore({"is_decoder", "attention_probs_dropout_prob", "hidden_dropout_prob"});
     embedding_name = "gpt_neox.embed_in";
     lm_head_name = "embed_out";
     token_head_name = "classifier";

@@ -42,24 +42,31 @@ HfRope::HfRope(const HfConfig& config, int64_t head_dim, int64_t max_positions, 
   theta_ = parameters ? parameters->number("rope_theta", theta) : theta;
   const double part = parameters ? parameters->number("partial_rotary_factor", partial) : partial;
   if (!(theta_ > 1)) config.fail(defaults.theta_key, "the base of rotary positions must be above 1");
+  if (!(part > 0 && part <= 1))
+    config.fail(defaults.partial_key, "the part of a head that turns is in (0, 1]");
   dim_ = static_cast<int64_t>(static_cast<double>(head_dim) * part);
   if (dim_ < 2 || dim_ > head_dim || dim_ % 2 != 0)
     config.fail(defaults.partial_key,
                 fmt::format("of heads of width {} it turns {} elements; rotary positions turn pairs",
                             head_dim, dim_));
-  if (parameters) read_scaling(config, *parameters, defaults.only_longrope);
+  // Written by some families whether or not there is a scaling.
+  config.ignore({"original_max_position_embeddings"});
+  if (parameters) read_scaling(config, *parameters, defaults);
 }
 
-void HfRope::read_scaling(const HfConfig& config, const HfConfig& parameters, bool only_longrope) {
+void HfRope::read_scaling(const HfConfig& config, const HfConfig& parameters, const Defaults& defaults) {
   const std::string old = parameters.text("type", "default");
   const std::string type = parameters.text("rope_type", old);
   const std::string_view key = parameters.has("rope_type") ? "rope_type" : "type";
   if (type == "default") return;
   const int64_t original = parameters.integer("original_max_position_embeddings", max_positions_);
-  original_positions_ = config.integer("original_max_position_embeddings", original);
+  original_positions_ =
+      config.integer("original_max_position_embeddings", defaults.original_positions.value_or(original));
   if (original_positions_ < 2) config.fail("original_max_position_embeddings", "it must be at least 2");
   const double ratio = static_cast<double>(max_positions_) / static_cast<double>(original_positions_);
-  const bool longrope = type == "longrope" || (only_longrope && (type == "su" || type == "yarn"));
+  const bool longrope = type == "longrope" || (defaults.only_longrope && (type == "su" || type == "yarn"));
+  if (defaults.only_longrope && !longrope)
+    parameters.fail(key, "this family has no other scaling than longrope");
   const std::optional<double> factor = parameters.maybe_number("factor");
   if (!factor && !longrope && type != "yarn") parameters.fail("factor", "the scaling needs this number");
   factor_ = factor.value_or(ratio);

@@ -24,8 +24,9 @@ class HfRope {
     // Keys at the top level, where the family calls them something else.
     std::string_view theta_key = "rope_theta";
     std::string_view partial_key = "partial_rotary_factor";
-    bool only_longrope = false;    // su and yarn mean longrope, as in phi3
-    bool ignores_scaling = false;  // rope_scaling is for other layers, as in gemma3
+    bool only_longrope = false;                      // su and yarn mean longrope, as in phi3
+    std::optional<int64_t> original_positions = {};  // none: those of the model
+    bool ignores_scaling = false;                    // rope_scaling is for other layers, as in gemma3
   };
 
   HfRope() = default;
@@ -34,11 +35,14 @@ class HfRope {
   HfRope(const HfConfig& config, int64_t head_dim, int64_t max_positions, const Defaults& defaults,
          std::string_view kind = {});
 
+  // Without any scaling.
+  HfRope(double theta, int64_t head_dim) : theta_(theta), dim_(head_dim) {}
+
   HfRotation at(int64_t length) const;
 
  private:
   enum class Scaling : uint8_t { kNone, kLinear, kDynamic, kYarn, kLongrope, kLlama3 };
-  void read_scaling(const HfConfig& config, const HfConfig& parameters, bool only_longrope);
+  void read_scaling(const HfConfig& config, const HfConfig& parameters, const Defaults& defaults);
   void read_longrope(const HfConfig& parameters);
   void read_yarn(const HfConfig& config, const HfConfig& parameters);
   std::vector<float> yarn() const;

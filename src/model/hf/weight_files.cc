@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/sha256.h"
-#include "base/thread_pool.h"
 #include "model/hf/weight_index.h"
 
 namespace lockstep {
@@ -16,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kPiece = 16 << 20;  // bytes that are mapped at a time
+constexpr int64_t kMapped = 16 << 20;  // bytes that are compared at a time
 constexpr int64_t kLongestIndex = 256 << 20;
 constexpr int64_t kLongestCompanion = 128 << 20;
 
@@ -138,37 +137,32 @@ FileMapping HfWeightFiles::map(const StoredTensor& tensor, int64_t first, int64_
 
 bool HfWeightFiles::same_bytes(const StoredTensor& a, const StoredTensor& b) const {
   if (a.spec().dtype != b.spec().dtype || a.spec().shape != b.spec().shape) return false;
-  for (int64_t first = 0; first < a.spec().bytes(); first += kPiece) {
-    const int64_t bytes = std::min(kPiece, a.spec().bytes() - first);
+  for (int64_t first = 0; first < a.spec().bytes(); first += kMapped) {
+    const int64_t bytes = std::min(kMapped, a.spec().bytes() - first);
     const FileMapping left = map(a, first, bytes), right = map(b, first, bytes);
     if (std::memcmp(left.bytes().data(), right.bytes().data(), static_cast<size_t>(bytes)) != 0) return false;
   }
   return true;
 }
 
-std::string HfWeightFiles::sha256(std::vector<const StoredTensor*> tensors, ThreadPool& pool) const {
+std::vector<WeightPiece> pieces_of(std::vector<const StoredTensor*> tensors) {
   std::ranges::sort(tensors, {},
                     [](const StoredTensor* tensor) -> const std::string& { return tensor->spec().name; });
-  struct Piece {
-    const StoredTensor* tensor;
-    int64_t first, bytes;
-  };
-  std::vector<Piece> pieces;
+  std::vector<WeightPiece> pieces;
   for (const StoredTensor* tensor : tensors)
-    for (int64_t first = 0; first < tensor->spec().bytes(); first += kPiece)
-      pieces.push_back({tensor, first, std::min(kPiece, tensor->spec().bytes() - first)});
-  std::vector<std::string> hashes(pieces.size());
-  pool.run(static_cast<int64_t>(pieces.size()), [&](int64_t task) {
-    const auto i = static_cast<size_t>(task);
-    Sha256 hash;
-    hash.update(map(*pieces[i].tensor, pieces[i].first, pieces[i].bytes).bytes());
-    hashes[i] = hash.finish();
-  });
+    for (int64_t first = 0; first < tensor->spec().bytes(); first += kWeightPiece)
+      pieces.push_back({tensor, first, std::min(kWeightPiece, tensor->spec().bytes() - first)});
+  return pieces;
+}
+
+std::string hash_of_weights(const std::vector<WeightPiece>& pieces, const std::vector<std::string>& hashes) {
   Sha256 whole;
-  for (const StoredTensor* tensor : tensors)
-    whole.update(fmt::format("{} {} {}\n", tensor->spec().name, name_of(tensor->spec().dtype),
-                             to_string(tensor->spec().shape)));
-  for (const std::string& hash : hashes) whole.update(hash);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const TensorSpec& tensor = pieces[i].tensor->spec();
+    if (pieces[i].first == 0)
+      whole.update(fmt::format("{} {} {}\n", tensor.name, name_of(tensor.dtype), to_string(tensor.shape)));
+    whole.update(hashes[i]);
+  }
   return whole.finish();
 }
 

@@ -15,8 +15,6 @@
 
 namespace lockstep {
 
-class ThreadPool;
-
 struct StoredTensor {
   TensorEntry entry;
   size_t file = 0;
@@ -39,8 +37,6 @@ class HfWeightFiles {
   // Bytes [first, first + bytes) of the tensor, in memory as long as the result lives.
   FileMapping map(const StoredTensor& tensor, int64_t first, int64_t bytes) const;
   bool same_bytes(const StoredTensor& a, const StoredTensor& b) const;
-  // Over names, types, shapes and bytes, whichever files they lie in; every byte is read once.
-  std::string sha256(std::vector<const StoredTensor*> tensors, ThreadPool& pool) const;
 
  private:
   void open(const std::string& name);
@@ -52,6 +48,17 @@ class HfWeightFiles {
   std::vector<std::unique_ptr<SafetensorsReader>> files_;
   std::vector<StoredTensor> tensors_;
 };
+
+// Whoever reads all of some tensors does so in pieces of this many bytes, in the order of names.
+inline constexpr int64_t kWeightPiece = 256 << 10;
+struct WeightPiece {
+  const StoredTensor* tensor = nullptr;
+  int64_t first = 0, bytes = 0;
+};
+std::vector<WeightPiece> pieces_of(std::vector<const StoredTensor*> tensors);
+// What names these tensors and their values, whichever files they lie in: over names, types and shapes, and
+// the SHA-256 of every piece.
+std::string hash_of_weights(const std::vector<WeightPiece>& pieces, const std::vector<std::string>& hashes);
 
 // The path of a file of the folder. A link must stay in the folder, or lead into the store of blobs beside
 // the snapshots that Hugging Face's cache keeps; throws UserError for others, and where there is no file.
