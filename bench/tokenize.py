@@ -21,8 +21,8 @@ TEXTS = ("prose", "code", "scripts")
 PEER = ROOT / "bench" / "peers" / "tokenize.py"
 
 
-def prepare(folder, megabytes):
-    command = [PEERS_PYTHON, PEER, "prepare", folder, *map(str, (megabytes, ",".join(KINDS)))]
+def prepare(folder, megabytes, kinds):
+    command = [PEERS_PYTHON, PEER, "prepare", folder, *map(str, (megabytes, ",".join(kinds)))]
     subprocess.run(command, check=True)
 
 
@@ -52,7 +52,7 @@ def main():
     metrics = [Metric("text", "MB/s", "higher", lambda f: f["mb_per_s"])]
     with tempfile.TemporaryDirectory(prefix="tokenize.") as folder:
         work = pathlib.Path(folder)
-        prepare(work, args.megabytes)
+        prepare(work, args.megabytes, args.kinds)
         for kind in args.kinds:
             (path,) = [p for p in work.glob(f"{kind}.*")]
             special = ["--no-special"]

@@ -1,5 +1,8 @@
 #include "tokenizer/json_model.h"
 
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -77,6 +80,41 @@ JsonModel make_bpe(JsonPart& part, bool byte_level) {
   return made;
 }
 
+// The value that the reference has for a number whose shortest spelling is that of `exact`: it divides the
+// digits, as one whole number, by a power of ten, and so may miss the nearest double by a bit. Ties between
+// tokenizations hang on such bits.
+double as_the_reference_reads(double exact) {
+  char text[64];
+  const auto end =
+      std::to_chars(text, text + sizeof text, std::abs(exact), std::chars_format::scientific).ptr;
+  uint64_t digits = 0;
+  int exponent = 0;
+  bool point = false;
+  for (const char* c = text; c != end; ++c) {
+    if (*c == 'e') {
+      int power = 0;
+      std::from_chars(c[1] == '+' ? c + 2 : c + 1, end, power);
+      exponent += power;
+      break;
+    }
+    if (*c == '.') {
+      point = true;
+      continue;
+    }
+    digits = digits * 10 + static_cast<uint64_t>(*c - '0');
+    if (point) --exponent;
+  }
+  if (exponent < -300 || exponent > 300) return exact;
+  constexpr double kPowers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+  const auto size = static_cast<size_t>(std::abs(exponent));
+  const double power =
+      size < std::size(kPowers) ? kPowers[size] : std::strtod(fmt::format("1e{}", size).c_str(), nullptr);
+  const auto whole = static_cast<double>(digits);
+  const double value = exponent < 0 ? whole / power : whole * power;
+  return std::signbit(exact) ? -value : value;
+}
+
 std::unique_ptr<WordModel> make_unigram(JsonPart& part) {
   Unigram::Spec spec;
   const json& vocab = part.need("vocab");
@@ -86,7 +124,7 @@ std::unique_ptr<WordModel> make_unigram(JsonPart& part) {
     const json& entry = vocab[i];
     if (!entry.is_array() || entry.size() != 2 || !entry[0].is_string() || !entry[1].is_number())
       part.refuse("vocab", fmt::format("[{}] must be a token and its score", i));
-    spec.vocab.emplace_back(entry[0].get<std::string>(), entry[1].get<double>());
+    spec.vocab.emplace_back(entry[0].get<std::string>(), as_the_reference_reads(entry[1].get<double>()));
   }
   if (part.find("unk_id")) spec.unk = static_cast<uint32_t>(part.number("unk_id", 0, (int64_t{1} << 31) - 1));
   spec.byte_fallback = part.flag("byte_fallback", false);

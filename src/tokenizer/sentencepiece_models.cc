@@ -110,13 +110,14 @@ void SentencePieceUnigram::encode(std::string_view text, ModelScratch& scratch,
       ++end;
       const int32_t id = trie_.value(node);
       if (id == Trie::kNone || uses_[static_cast<size_t>(id)] == Use::kNever) continue;
-      const double score = uses_[static_cast<size_t>(id)] == Use::kUserDefined
-                               ? static_cast<double>(static_cast<float>(end - begin) * highest_) - 0.1
-                               : static_cast<double>(scores_[static_cast<size_t>(id)]);
-      const double sum = score + static_cast<double>(so_far);
+      // Single precision throughout; a bonus of one makes what the user defined win.
+      const float score = uses_[static_cast<size_t>(id)] == Use::kUserDefined
+                              ? static_cast<float>(end - begin) * highest_ + 1.0F
+                              : scores_[static_cast<size_t>(id)];
+      const float sum = score + so_far;
       Best& there = best[end];
-      if (there.begin == kUnreached || sum > there.score)
-        there = {static_cast<double>(static_cast<float>(sum)), static_cast<uint32_t>(begin), id};
+      if (there.begin == kUnreached || static_cast<double>(sum) > there.score)
+        there = {static_cast<double>(sum), static_cast<uint32_t>(begin), id};
       single = single || end == char_end;
     }
     if (!single) {

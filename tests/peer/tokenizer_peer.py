@@ -79,6 +79,8 @@ def main():
         for number, kind in enumerate(args.kinds or KINDS):
             (path,) = make(args.seed, work / "made", vocab=3000, full_rules=True, kinds=[kind])
             lines = texts(args.seed * 100 + number, args.mb)
+            if kind == "mbart":  # its text is one word, for which the library's time grows with the square of the length
+                lines = [line for line in lines if len(line) < 2000]
             found = compare(args.program, path, lines, work)
             size = sum(map(len, lines)) / 1e6
             total += size
