@@ -11,6 +11,7 @@
 
 #include "base/cores.h"
 #include "base/error.h"
+#include "chat/row_tokenizer.h"
 #include "cli/cli.h"
 #include "cli/index_line.h"
 #include "data/bytes/files.h"
@@ -43,7 +44,8 @@ std::string format_of(const std::vector<std::string>& files) {
 std::optional<int32_t> eos_of(const TokenizeCommand& command, const Tokenizer& tokenizer) {
   if (command.eos == "none") return {};
   if (command.eos.empty()) {
-    if (tokenizer.eos()) return tokenizer.eos();
+    // A frame that ends texts needs no more.
+    if (tokenizer.eos() || (!command.plain && !text_frame(tokenizer).after.empty())) return tokenizer.eos();
     throw UserError(
         "{} does not say which token ends a text; name it, as in --eos '<|endoftext|>', or give --eos none",
         command.tokenizer);

@@ -71,6 +71,11 @@ std::shared_ptr<const Source> open_tokenized_files(const DataOptions& options, c
     key += fmt::format(" loss {} template {}", from.loss_on_all ? "all" : "responses", sha256(text.source));
   } else {
     tokenize.eos = tokenize.tokenizer->eos();
+    if (!tokenize.eos && text_frame(*tokenize.tokenizer).after.empty())
+      throw UserError(
+          "{} does not say which token ends a text; name it as eos_token in the tokenizer_config.json beside "
+          "it",
+          from.tokenizer);
   }
   KeptCorpus kept = keep_corpus(tokenize, layout_of_tokens(options.vocab, chat), key);
   notes.push_back(note_of(kept.report, tokenize.input, options.seq, kept.built));
