@@ -141,10 +141,7 @@ void start_from(const InitialWeights& weights, TrainStep& train) {
     if (taken.contains(tensor.name))
       upload_tensor(file, file.at(TensorSpec{tensor.name, tensor.dtype, tensor.shape}), train.backend(),
                     tensor.data);
-  // In the order of the parameters.
-  for (size_t i = 0; i < state.averages().size(); ++i)
-    if (taken.contains(state.params()[i].name))
-      train.backend().copy(state.averages()[i].data, state.params()[i].data, state.params()[i].bytes());
+  state.begin_averages();
 }
 
 }  // namespace lockstep
