@@ -57,6 +57,7 @@ struct Collective {
   // buffer.
   std::vector<std::byte*> buffers = {};
   std::byte* result = nullptr;  // of all_to_all
+  bool held_once = false;       // see Gather in comm/group.h
   std::string label = {};       // for messages: "bucket 3"
   uint64_t number = 0;          // counted by the group
   // See Reduction in comm/group.h.

@@ -36,6 +36,9 @@ Collective gather_of(const Gather& gather) {
   collective.element = gather.element_bytes;
   collective.buffers = {bytes_at(gather.data)};
   collective.label = gather.label;
+  collective.held_once = gather.held_once;
+  collective.before = gather.before;
+  collective.after = gather.after;
   return collective;
 }
 
@@ -166,6 +169,12 @@ Group::Ticket Group::start_broadcast(std::span<std::byte> data, int root, const 
 Group::Ticket Group::start_all_to_all(std::span<const std::byte> send, std::span<std::byte> receive,
                                       const std::string& label) {
   return runner_->start(exchange_of(send, receive, label, *this));
+}
+Group::Ticket Group::start_exchange(const PieceExchange& exchange) {
+  Collective collective = exchange_of(exchange.send, exchange.receive, exchange.label, *this);
+  collective.before = exchange.before;
+  collective.after = exchange.after;
+  return runner_->start(std::move(collective));
 }
 Group::Ticket Group::start_send(int peer, std::span<const std::byte> data) {
   return runner_->start_send(peer, data);

@@ -75,6 +75,20 @@ struct Gather {
   int64_t count = 0;
   int64_t element_bytes = 4;
   std::string label = {};
+  // The ranks of a host give the same memory (allocate_for_host): a slice comes to it once, and not at all
+  // from a neighbour. True on all ranks or on none, also of hosts with a single one.
+  bool held_once = false;
+  // As those of a reduction.
+  std::function<void()> before = {}, after = {};
+};
+
+// An all_to_all with something to do around it.
+struct PieceExchange {
+  std::span<const std::byte> send = {};
+  std::span<std::byte> receive = {};
+  std::string label = {};
+  // As those of a reduction.
+  std::function<void()> before = {}, after = {};
 };
 
 class Group {
@@ -121,6 +135,7 @@ class Group {
   Ticket start_broadcast(std::span<std::byte> data, int root, const std::string& label = {});
   Ticket start_all_to_all(std::span<const std::byte> send, std::span<std::byte> receive,
                           const std::string& label = {});
+  Ticket start_exchange(const PieceExchange& exchange);
   Ticket start_send(int peer, std::span<const std::byte> data);
   Ticket start_receive(int peer, std::span<std::byte> data);
   // Without waiting. A message moves only while this rank waits, so it is not over before its wait.

@@ -70,7 +70,9 @@ std::vector<Field> strategy_fields() {
           .at_least(1)
           .at_most(1 << 20)
           .defaults_to("auto"),
-      LOCKSTEP_FIELD(strategy.zero, "ZeRO stage: what workers share out instead of repeating")
+      LOCKSTEP_FIELD(strategy.zero,
+                     "ZeRO stage: what workers share out instead of repeating; 1: the optimizer's state and "
+                     "averages, 2: the sums of gradients too; the bits are the same")
           .defaults_to("0")
           .at_least(0)
           .at_most(3),

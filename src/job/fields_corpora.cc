@@ -71,7 +71,8 @@ std::vector<Field> mask_fields() {
                                 "again, others in every epoch; those to evaluate with stay the same")
                      .above(0)
                      .below(1)
-                     .or_else("0.15")),
+                     .or_else("0.15")
+                     .example("0.15")),
       of_folders(LOCKSTEP_FIELD(data.mask.replace, "share of these that become the mask token")
                      .at_least(0)
                      .at_most(1)

@@ -32,13 +32,31 @@ void need_no_servers(const JobSpec& spec) {
           wanted_workers(spec).value_or(1));
 }
 
+// What ZeRO does not go with; what depends on the model is found when the job is planned.
+void refuse_unsplittable(const JobSpec& spec) {
+  if (spec.strategy.zero == 0) return;
+  const OptimizerName optimizer = spec.train.optimizer.name;
+  if (optimizer == OptimizerName::kLamb || optimizer == OptimizerName::kAdafactor)
+    throw UserError(
+        "{}: strategy.zero {} splits tensors between workers, and {} needs norms or means of whole ones; use "
+        "adamw, adam, lion or sgd, or strategy.zero 0",
+        spec.where("strategy.zero"), spec.strategy.zero, name_of(optimizer));
+  if (spec.strategy.reduce.via == ReduceVia::kNone)
+    throw UserError(
+        "{}: strategy.zero {} needs what other workers send, and strategy.reduce.via none sends nothing; use "
+        "strategy.zero 0 to measure",
+        spec.where("strategy.zero"), spec.strategy.zero);
+}
+
 }  // namespace
 
 void refuse_not_yet(const JobSpec& spec) {
   const StrategySpec& strategy = spec.strategy;
   const auto number = [](int64_t value) { return std::to_string(value); };
   need(spec.model.onnx.empty(), spec, "model.onnx", spec.model.onnx, "use model.family");
-  need(strategy.zero == 0, spec, "strategy.zero", number(strategy.zero), "use 0");
+  need(strategy.zero <= 2, spec, "strategy.zero", number(strategy.zero),
+       "use 2, which leaves parameters with every worker and splits all else");
+  refuse_unsplittable(spec);
   need(strategy.pipeline == 1, spec, "strategy.pipeline", number(strategy.pipeline), "use 1");
   need(strategy.tensor == 1, spec, "strategy.tensor", number(strategy.tensor), "use 1");
   need(strategy.reduce.via == ReduceVia::kDirect || strategy.reduce.via == ReduceVia::kNone, spec,

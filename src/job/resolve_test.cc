@@ -137,7 +137,16 @@ TEST(Resolve, HoldOutAndEvaluationDataAreTwoAnswersToOneQuestion) {
 }
 
 TEST(Resolve, WhatThisVersionCannotRunSaysWhatCan) {
-  EXPECT_EQ(error_of({"strategy.zero=1"}), "--set: strategy.zero 1 cannot be run by this version; use 0");
+  EXPECT_EQ(error_of({"strategy.zero=3"}),
+            "--set: strategy.zero 3 cannot be run by this version; use 2, which leaves parameters with every "
+            "worker and splits all else");
+  EXPECT_EQ(error_of({"strategy.zero=1", "train.optimizer.name=lamb"}),
+            "--set: strategy.zero 1 splits tensors between workers, and lamb needs norms or means of whole "
+            "ones; use adamw, adam, lion or sgd, or strategy.zero 0");
+  EXPECT_EQ(
+      error_of({"strategy.zero=2", "strategy.reduce.via=none"}),
+      "--set: strategy.zero 2 needs what other workers send, and strategy.reduce.via none sends nothing; "
+      "use strategy.zero 0 to measure");
   EXPECT_EQ(error_of({"strategy.reduce.via=ring"}),
             "--set: strategy.reduce.via ring cannot be run by this version; use direct");
 }

@@ -118,6 +118,7 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("threads_per_worker", record.threads_per_worker);
   visit("reduce_order", record.reduce_order);
   visit("bucket_bytes", record.bucket_bytes);
+  visit("zero", record.zero);
   visit("samples_per_second", record.samples_per_second);
   visit("tokens_per_second", record.tokens_per_second);
   visit("step_time_ms", record.step_time_ms);

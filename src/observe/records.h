@@ -98,8 +98,9 @@ struct RunSummary {
   int64_t global_batch = 0, microbatches = 0, leaves = 0;
   double peak_lr = 0;
   int64_t workers = 0, threads_per_worker = 0;
-  std::string reduce_order;  // canonical; with any other, the bits depend on the number of workers
-  int64_t bucket_bytes = 0;  // in which gradients are reduced; 0 on one worker
+  std::string reduce_order;     // canonical; with any other, the bits depend on the number of workers
+  int64_t bucket_bytes = 0;     // in which gradients are reduced; 0 on one worker
+  std::optional<int64_t> zero;  // ZeRO stage, where workers share out what they hold
 
   // Of this start: steps before a resume are not in these.
   double samples_per_second = 0, tokens_per_second = 0;

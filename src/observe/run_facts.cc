@@ -75,6 +75,7 @@ void add_settings(Facts& facts, const RunSummary& summary) {
   facts.text("batch", batch_text(summary));
   facts.amount("peak lr", summary.peak_lr, short_number(summary.peak_lr, 6));
   facts.text("workers", workers_text(summary));
+  if (summary.zero) facts.whole("ZeRO stage", *summary.zero);
   if (summary.reduce_order != "canonical") facts.text("reduce order", summary.reduce_order);
 }
 

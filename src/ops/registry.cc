@@ -19,7 +19,7 @@ namespace lockstep {
   /* attention */ X(attention) X(attention_grad) X(attention_qkv) X(attention_qkv_grad) X(rope) \
   /* tables */ X(embedding) X(embedding_grad) X(gather) X(scatter_add) X(embedding_bag) X(embedding_bag_grad) \
   /* random */ X(dropout) X(round_stochastic) \
-  /* optimizers */ X(global_norm) X(sgd) X(adam) X(adamw) X(lion) X(lamb) X(adafactor) X(row_gradient) X(adamw_catch_up) X(adamw_rows) \
+  /* optimizers */ X(global_norm) X(square_sums) X(norm_of_squares) X(sgd) X(adam) X(adamw) X(lion) X(lamb) X(adafactor) X(row_gradient) X(adamw_catch_up) X(adamw_rows) \
   /* markers */ X(checkpoint) \
   /* collectives */ X(all_reduce) X(all_reduce_start) X(all_reduce_done) X(all_gather) X(all_gather_start) X(all_gather_done) \
     X(reduce_scatter) X(reduce_scatter_start) X(reduce_scatter_done) X(all_to_all) X(all_to_all_start) X(all_to_all_done) \

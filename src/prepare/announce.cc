@@ -25,6 +25,11 @@ std::string reduce_line(const ReduceSpec& reduce, const Buckets& buckets) {
   return line;
 }
 
+std::string state_line(const Ownership& ownership) {
+  return fmt::format("ZeRO-{}: the optimizer's state{} split between the {} workers", ownership.stage(),
+                     ownership.stage() == 1 ? " is" : " and the sums of gradients are", ownership.workers());
+}
+
 std::string course_line(const Schedule& schedule, LrDecay decay, int64_t steps) {
   return fmt::format("{} steps, {} of them warm-up, then {}", steps, schedule.warmup_steps(), name_of(decay));
 }
@@ -58,6 +63,8 @@ std::vector<std::string> announcement(const JobParts& parts, const Group* group,
   if (group != nullptr) {
     line("workers", group->split().text());
     line("gradients", reduce_line(spec.strategy.reduce, buckets));
+    if (const Ownership ownership = parts.options.ownership(); ownership.is_split())
+      line("state", state_line(ownership));
   }
   line("identity", parts.identity.sha256());
   line("output", spec.output);

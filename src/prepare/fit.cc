@@ -32,6 +32,17 @@ std::vector<Change> recompute_changes(const JobSpec& spec) {
   return changes;
 }
 
+std::vector<Change> zero_changes(const JobSpec& spec) {
+  std::vector<Change> changes;
+  if (job_workers(spec) == 1) return changes;
+  for (int64_t stage = spec.strategy.zero + 1; stage <= 2; ++stage)
+    changes.push_back({fmt::format("strategy.zero={}", stage),
+                       stage == 1 ? "the same bits, parameters are gathered after the update"
+                                  : "the same bits, gradients are sent once per leaf",
+                       [stage](JobSpec& job) { job.strategy.zero = stage; }});
+  return changes;
+}
+
 Change microbatch_change(const JobSpec& spec, int64_t microbatch, int64_t leaves) {
   Change change{fmt::format("train.microbatch={}", microbatch), "more microbatches of fewer samples",
                 [microbatch, leaves](JobSpec& job) {
@@ -159,6 +170,7 @@ void require_fit(const JobSpec& spec, const ResolvedJob& job, const JobPlan& pla
   if (plan.bytes() <= limit || limit == 0) return;
   Search search(spec, plan, limit, inputs, backend);
   for (const Change& change : recompute_changes(spec)) search.attempt(change);
+  for (const Change& change : zero_changes(spec)) search.attempt(change);
   search.try_microbatches(job.leaves);
   for (const Change& change : numeric_changes(spec, job.leaves)) search.attempt(change);
   throw DoesNotFit("{}: a worker would take {} and {} {}\n{}{}", spec.where("strategy.memory"),

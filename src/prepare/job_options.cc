@@ -42,6 +42,7 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   options.leaves = job.leaves;
   options.ema = spec.train.ema;
   options.workers = job_workers(spec);
+  options.zero = static_cast<int>(spec.strategy.zero);
   const ReduceSpec& reduce = spec.strategy.reduce;
   options.reduce.order = reduce.order;
   options.reduce.bucket_bytes = reduce.bucket.value_or(0);

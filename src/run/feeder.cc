@@ -28,17 +28,15 @@ void check_columns(const Source& source, const TrainStep& step) {
 
 Feeder::Feeder(const Source& source, const StepOrder& order, const TrainStep& step, int64_t steps,
                const StreamOptions& options)
-    : source_(source),
-      order_(order),
-      first_(step.tree().first_microbatch()),
-      own_(step.tree().end_microbatch() - first_) {
+    : source_(source), order_(order), tree_(step.tree()) {
   check_columns(source, step);
   BatchPlan plan;
-  plan.batches = steps * own_;
+  plan.batches = steps * tree_.microbatches();
   plan.rows = order_.microbatch();
   plan.records = [this](int64_t batch, int64_t row, std::span<int64_t> records,
                         std::vector<int64_t>* epochs) {
-    order_.records(batch / own_ * order_.samples(), first_ + batch % own_, row, records, epochs);
+    const int64_t own = tree_.microbatches();
+    order_.records(batch / own * order_.samples(), tree_.microbatch(batch % own), row, records, epochs);
   };
   stream_ = std::make_unique<BatchStream>(source, std::move(plan), options);
 }
@@ -50,8 +48,8 @@ std::vector<int64_t> Feeder::records(int64_t step_number, int64_t microbatch) co
 }
 
 const Batch& Feeder::batch_of(int64_t step_number, int64_t microbatch) {
-  if (microbatch >= first_ && microbatch < first_ + own_)
-    return stream_->get((step_number - 1) * own_ + microbatch - first_);
+  if (const auto index = tree_.index_of(microbatch))
+    return stream_->get((step_number - 1) * tree_.microbatches() + *index);
   // Only a diagnosis looks at what others do.
   if (!other_) other_ = std::make_unique<Batch>(source_.columns(), order_.microbatch());
   std::vector<int64_t> records, epochs;

@@ -32,7 +32,7 @@ class Feeder {
 
   const Source& source_;
   StepOrder order_;
-  int64_t first_, own_;           // microbatches of this worker in every step
+  SumTree tree_;                  // which says which microbatches are this worker's
   std::unique_ptr<Batch> other_;  // of another worker's microbatch
   double seconds_ = 0;
   std::unique_ptr<BatchStream> stream_;

@@ -16,6 +16,7 @@ namespace lockstep {
 LrSearch search_lr(JobSpec spec, const LrRangeSettings& settings,
                    const std::function<void(const LrRange&)>& watch) {
   LrRange range(settings);  // refuses a range that is none before anything is read
+  spec.strategy.zero = 0;   // this worker is alone, whatever the job will have
   const HostShare host = expected_share(spec);
   const auto backend = make_job_backend(spec, host);
   const JobParts parts = build_parts(std::move(spec), *backend, host);

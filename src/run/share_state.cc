@@ -60,7 +60,8 @@ std::string share_text(Group& group, std::string text) {
 void share(Group& group, TrainStep& train, std::initializer_list<const std::vector<StateTensor>*> lists) {
   TensorStream stream(group, train.backend());
   for (const auto* tensors : lists)
-    for (const StateTensor& tensor : *tensors) stream.add(tensor);
+    for (const StateTensor& tensor : *tensors)
+      if (tensor.is_whole()) stream.add(tensor);
   stream.flush();
   // Some of it others of this host have filled in.
   group.barrier("the state");

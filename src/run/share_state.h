@@ -11,7 +11,8 @@ namespace lockstep {
 
 // Parameters, statistics, averages: what a run begins with. The optimizer's state is zero then.
 void share_weights(Group& group, TrainStep& train);
-// Every tensor, the optimizer's count of steps, and what the run knows beside: the leader's, on everyone.
+// Every tensor that is not split between workers, the optimizer's count of steps, and what the run knows
+// beside: the leader's, on everyone.
 void share_state(Group& group, TrainStep& train, RunState& state);
 
 }  // namespace lockstep

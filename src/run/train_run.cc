@@ -27,6 +27,8 @@ enum ExitCode : uint8_t { kDone = 0, kFailed = 1, kDiverged = 6, kPreempted = 75
 
 // Between two words to the workers who wait for a checkpoint.
 constexpr std::chrono::milliseconds kLookAgain{100};
+// For a piece of what is split, which its writer asks for as soon as it has written the one before.
+constexpr std::chrono::milliseconds kNextPiece{5};
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -43,7 +45,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 TrainStep fitting_step(const JobParts& parts, Backend& backend, Group* group) {
   const TrainOptions options = options_in(group, backend, parts.options);
-  JobPlan plan = plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, backend, options.host);
+  JobPlan plan =
+      plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, backend, options.host, options.rank);
   require_fit(parts.spec, parts.resolved, plan, parts.inputs, backend, parts.host);
   return {std::move(plan.train), parts.model, backend, options, group};
 }
@@ -105,6 +108,7 @@ RunSummary TrainRun::run() {
 }
 
 bool TrainRun::begin() {
+  if (train_.state().ownership().is_split()) split_ = std::make_unique<SplitState>(workers_, train_);
   workers_.require_same("identity", shared_part(parts_.identity).sha256());
   const Found own = workers_.leads() ? begin_as_leader() : Found::kNothing;
   if (workers_.leads() && own == Found::kNothing && parts_.initial) start_from(*parts_.initial, train_);
@@ -117,6 +121,7 @@ bool TrainRun::begin() {
     if (!workers_.leads()) adopt(RunState(state_));
   } else if (group_) {
     share_weights(*group_, train_);
+    if (split_) train_.state().begin_averages();
   }
   workers_.require_same("set of first weights", train_.weights_sha256());
   // What a rewind before the first checkpoint goes back to.
@@ -133,6 +138,12 @@ TrainRun::Found TrainRun::begin_as_leader() {
   const std::vector<NamedText> files = describing_files(parts_, options_.job);
   checkpoints_ = std::make_unique<TrainingCheckpoints>(checkpoint_folder(spec), spec.checkpoint.keep,
                                                        parts_.identity, files);
+  if (split_)
+    checkpoints_->split_with(
+        {.read = pieces_.reader(),
+         .write = [this](const StateTensor& tensor, int64_t first, std::span<const std::byte> from) {
+           split_->write(tensor, first, from);
+         }});
   if (checkpoint_folder(spec) != spec.output) output_lock_.emplace(spec.output);
   if (options_.fresh) checkpoints_->discard_all();
   const std::optional<int64_t> resumed = exchanges() ? restore() : std::nullopt;
@@ -306,6 +317,8 @@ void TrainRun::rewind() {
   workers_.agree(target, "the step to rewind to");
   RunState restored;
   if (workers_.leads()) restored = run_state_of(checkpoints_->rewind(train_, target));
+  // Of what is split the others take their pieces meanwhile.
+  if (split_) workers_.agree(0, "the checkpoint");
   if (group_) share_state(*group_, train_, restored);
   state_.step = restored.step;
   guard_.after_rewind(restored.guard);
@@ -396,7 +409,10 @@ bool TrainRun::is_evaluation_left() const {
 void TrainRun::evaluate() {
   EvalRecord record;
   try {
+    const std::unique_ptr<Buffer> averages = split_ ? split_->averages() : nullptr;
+    if (averages) train_.show_averages(averages->data());
     record = held_out_.evaluate(train_, state_.step, working_on("the evaluation"));
+    train_.show_averages(nullptr);
   } catch (const CommError&) {
     throw;  // the others are gone, and a checkpoint needs them
   } catch (const UserError& error) {
@@ -435,9 +451,15 @@ void TrainRun::save(bool best) {
   retain_rewind_target();
   wait_for_disk();
   checkpoints_->save(train_, state_.step, to_json(state_, train_.steps_applied()), best);
-  // The gate stops this process alone; others of this host would change the state that they hold together.
-  if (group_)
-    while (!checkpoints_->read_within(kLookAgain)) workers_.still_working("a checkpoint");
+  // The gate stops this process alone; others of this host would change the state that they hold together,
+  // and others of the run what they own.
+  while (group_ && !checkpoints_->read_within(split_ ? std::chrono::milliseconds(0) : kLookAgain)) {
+    if (split_)
+      pieces_.answer(kNextPiece, [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
+        split_->read(tensor, first, into);
+      });
+    workers_.still_working("a checkpoint");
+  }
 }
 
 // For the checkpoint before this one, which may still be on its way.
@@ -472,6 +494,7 @@ RunSummary TrainRun::summarise() {
   summary.threads_per_worker = job_threads(parts_.spec, parts_.host);
   summary.reduce_order = exchanges() ? std::string(name_of(parts_.spec.strategy.reduce.order)) : "none";
   summary.bucket_bytes = train_.buckets().bytes();
+  if (split_) summary.zero = train_.state().ownership().stage();
   summary.time_to_first_step_s = first_step_seconds_;
   summary.peak_memory_bytes = peak_memory_bytes();
   summary.planned_memory_bytes = planned_bytes();

@@ -18,6 +18,7 @@
 #include "run/run_folder.h"
 #include "run/run_state.h"
 #include "run/signals.h"
+#include "run/split_state.h"
 #include "run/watch.h"
 #include "run/workers.h"
 #include "train/checkpoint/run_lock.h"
@@ -96,7 +97,8 @@ class TrainRun {
   int64_t tokens_per_step() const { return parts_.model.tokens * parts_.resolved.microbatches; }
   int64_t planned_bytes() const {
     return train_.planned_bytes() + held_out_.planned_bytes() + kProgramBytes +
-           (workers_.leads() ? kCheckpointStaging : 0);
+           (workers_.leads() ? kCheckpointStaging : 0) +
+           (held_out_.exists() ? split_averages_bytes(parts_.options, train_.layout()) : 0);
   }
 
   RunOptions options_;
@@ -112,7 +114,9 @@ class TrainRun {
   Guard guard_;
   Examiner examiner_;
   std::optional<RunLock> output_lock_;                // where the checkpoints lie in another folder
+  std::unique_ptr<SplitState> split_;                 // where workers own pieces of the state
   std::unique_ptr<TrainingCheckpoints> checkpoints_;  // of the leader
+  PieceQueue pieces_;                                 // of what is split, on its way to a checkpoint
   std::unique_ptr<Watch> watch_;                      // of the leader
 
   RunState state_;

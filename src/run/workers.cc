@@ -13,7 +13,8 @@ constexpr std::chrono::milliseconds kBetweenWords{200};
 
 // What the leader broadcasts.
 struct Word {
-  int64_t is_answer = 0;  // 0: wait on
+  enum Kind : int64_t { kWaitOn, kAnswer, kServe };
+  int64_t kind = kWaitOn;
   int64_t value = 0;
 };
 
@@ -26,10 +27,15 @@ Word broadcast(Group& group, Word word, const std::string& about) {
 
 int64_t Workers::agree(int64_t value, const std::string& about) const {
   if (group_ == nullptr) return value;
-  Word word = broadcast(*group_, {1, value}, about);
-  while (word.is_answer == 0) word = broadcast(*group_, {}, about);
+  Word word = broadcast(*group_, {Word::kAnswer, value}, about);
+  while (word.kind != Word::kAnswer) {
+    if (word.kind == Word::kServe) service_();
+    word = broadcast(*group_, {}, about);
+  }
   return word.value;
 }
+
+void Workers::call(const std::string& about) const { broadcast(*group_, {.kind = Word::kServe}, about); }
 
 void Workers::still_working(const std::string& on) {
   if (count() == 1 || !leads() || Clock::now() - last_word_ < kBetweenWords) return;

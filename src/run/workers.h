@@ -3,6 +3,7 @@
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -24,6 +25,9 @@ class Workers {
   // The leader calls it, as often as it likes, from work that the others sit out in agree(): their deadline
   // begins anew. One that hangs or is stopped says nothing, and is found.
   void still_working(const std::string& on);
+  // The leader calls it to have the others do what serve_with says, each in its agree().
+  void call(const std::string& about) const;
+  void serve_with(std::function<void()> service) { service_ = std::move(service); }
   // Throws CommError that names the worker unless its text is the leader's.
   void require_same(std::string_view what, const std::string& text) const;
 
@@ -31,6 +35,7 @@ class Workers {
   using Clock = std::chrono::steady_clock;
   Group* group_;
   Clock::time_point last_word_ = Clock::now();
+  std::function<void()> service_;
 };
 
 }  // namespace lockstep

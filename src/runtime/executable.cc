@@ -38,13 +38,22 @@ void* Executable::address(const Location& location) const {
   return static_cast<char*>(arena_->data()) + location.offset;
 }
 
+void* Executable::region_at(int64_t offset) const {
+  if (plan_.region_parts.empty()) return static_cast<char*>(region_) + offset;
+  size_t part = 0;
+  while (part + 1 < plan_.region_parts.size() && plan_.region_parts[part + 1].begin <= offset) ++part;
+  return static_cast<char*>(address(plan_.region_parts[part].at)) + offset - plan_.region_parts[part].begin;
+}
+
 void* Executable::output(size_t index) const { return address_of(graph().outputs()[index].value); }
 
 void Executable::resolve() {
   for (const GraphInput& input : graph().inputs()) {
-    const bool in_region = plan_.locations[static_cast<size_t>(input.value.id)].input == Location::kRegion;
-    const bool bound = in_region ? region_ != nullptr
-                                 : bound_[static_cast<size_t>(graph().output_index(input.value))] != nullptr;
+    const int32_t place = plan_.locations[static_cast<size_t>(input.value.id)].input;
+    if (place == Location::kArena) continue;  // of a region that passes by
+    const bool bound = place == Location::kRegion
+                           ? region_ != nullptr
+                           : bound_[static_cast<size_t>(graph().output_index(input.value))] != nullptr;
     LOCKSTEP_CHECK(bound || graph().type(input.value).bytes() == 0, "input {} of {} is not bound",
                    graph().name(input.value), graph().name());
   }
@@ -110,7 +119,7 @@ void Executable::clear_gaps(size_t& cleared, int64_t bytes) {
   for (; cleared < plan_.region_gaps.size(); ++cleared) {
     const ByteRange& gap = plan_.region_gaps[cleared];
     if (gap.offset + gap.bytes > bytes) return;
-    stream_.zero(static_cast<char*>(region_) + gap.offset, gap.bytes);
+    stream_.zero(region_at(gap.offset), gap.bytes);
   }
 }
 
@@ -125,10 +134,10 @@ void Executable::enqueue(const RegionReady& ready) {
     clear_gaps(cleared, final_bytes);
     if (ready) ready(final_bytes);
   }
-  clear_gaps(cleared, plan_.memory.region_bytes);
+  clear_gaps(cleared, plan_.region_bytes);
   for (const PlanCopy& copy : plan_.copies)
     stream_.copy(address_of(copy.to), address_of(copy.from), graph().type(copy.from).bytes());
-  if (ready) ready(plan_.memory.region_bytes);
+  if (ready) ready(plan_.region_bytes);
 }
 
 void Executable::run() {

@@ -36,6 +36,8 @@ class Executable {
   void bind(std::string_view input, void* data);
   // The buffer of the plan's shared region; the inputs that lie in it need no binding of their own.
   void bind_region(void* data);
+  // Where a byte of the region lies: in the buffer that was bound, or of one that passes by in the arena.
+  void* region_at(int64_t offset) const;
   // The ranks that collectives of this group run over. It must outlive run().
   void bind_group(std::string_view name, Group& group) { collectives_.bind(name, group); }
   // Called before every run is put on the stream: waits for those who still read what it is about to change.

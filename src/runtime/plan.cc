@@ -180,23 +180,38 @@ class Layout {
       const auto& kernel = kernels_[static_cast<size_t>(n)];
       intervals.push_back({kernel ? kernel->workspace_bytes() : 0, n, n, MemoryCategory::kWorkspace, -1});
     }
-    const Packing packing = pack_intervals(intervals, alignment_, region_.bytes);
+    const Packing packing = pack_intervals(intervals, alignment_, held_bytes());
     plan.locations.resize(parent_.size());
     for (int32_t id = 0; id < static_cast<int32_t>(parent_.size()); ++id) {
       const int32_t buffer = root(Value{id});
       const int32_t interval = interval_of_[static_cast<size_t>(buffer)];
-      plan.locations[static_cast<size_t>(id)] = interval >= 0
-                                                    ? location(packing.offsets[static_cast<size_t>(interval)])
-                                                    : Location{graph_.output_index(Value{buffer}), 0};
+      Location& at = plan.locations[static_cast<size_t>(id)];
+      at = interval >= 0 ? location(packing.offsets[static_cast<size_t>(interval)])
+                         : Location{graph_.output_index(Value{buffer}), 0};
+      if (passes_by() && in_region(buffer)) {
+        const size_t part = part_of(region_offset_[static_cast<size_t>(buffer)]);
+        at = location(packing.offsets[part_intervals_[part]]);
+        at.offset += region_offset_[static_cast<size_t>(buffer)] - region_.passing[part];
+      }
     }
+    for (size_t part = 0; part < part_intervals_.size(); ++part)
+      plan.region_parts.push_back({region_.passing[part], location(packing.offsets[part_intervals_[part]])});
     for (size_t n = 0; n < plan.steps.size(); ++n)
       plan.steps[n].workspace = location(packing.offsets[workspaces + n]);
     report(plan, intervals, packing);
   }
 
+  bool passes_by() const { return !region_.passing.empty(); }
+  // Of the region that is the caller's buffer.
+  int64_t held_bytes() const { return passes_by() ? 0 : region_.bytes; }
+  size_t part_of(int64_t offset) const {
+    const auto& begins = region_.passing;
+    return static_cast<size_t>(std::upper_bound(begins.begin(), begins.end(), offset) - begins.begin()) - 1;
+  }
+
   Location location(int64_t offset) const {
-    if (offset < region_.bytes) return {Location::kRegion, offset};
-    return {Location::kArena, offset - region_.bytes};
+    if (offset < held_bytes()) return {Location::kRegion, offset};
+    return {Location::kArena, offset - held_bytes()};
   }
 
   bool in_region(int32_t buffer) const { return region_offset_[static_cast<size_t>(buffer)] >= 0; }
@@ -218,6 +233,7 @@ class Layout {
   // A region entry lives from its first write to the end; one that is read before it is written holds values
   // of the caller's and lives throughout.
   void add_region_intervals(Plan& plan, std::vector<LiveInterval>& intervals) {
+    if (passes_by()) return add_passing_intervals(plan, intervals);
     for (const GraphInput& input : graph_.inputs()) {
       const int32_t id = input.value.id;
       if (!in_region(id)) continue;
@@ -227,6 +243,38 @@ class Layout {
       interval.last = std::max(0, end_step() - 1);
       interval.category = MemoryCategory::kGradients;
       if (first_read(input.value) <= interval.first) interval.first = 0;
+    }
+    add_region_gaps(plan, intervals);
+  }
+
+  // One for each part; those of the entries take no bytes beside it.
+  void add_passing_intervals(Plan& plan, std::vector<LiveInterval>& intervals) {
+    const int32_t last = std::max(0, end_step() - 1);
+    const size_t parts = region_.passing.size();
+    std::vector<int32_t> first(parts, last), final_step(parts, -1);
+    const std::vector<int32_t> final_steps = last_touched(plan);
+    for (const GraphInput& input : graph_.inputs()) {
+      const int32_t id = input.value.id;
+      if (!in_region(id)) continue;
+      LOCKSTEP_CHECK(first_read(input.value) == end_step(), "{} passes by, and is read before it is written",
+                     graph_.name(input.value));
+      const size_t part = part_of(region_offset_[static_cast<size_t>(id)]);
+      final_step[part] = std::max(final_step[part], final_steps[static_cast<size_t>(id)]);
+      int32_t& index = interval_of_[static_cast<size_t>(id)];
+      if (index < 0) continue;
+      LiveInterval& written = intervals[static_cast<size_t>(index)];
+      first[part] = std::min(first[part], written.first);
+      written.bytes = 0;
+    }
+    // A part is handed over when all before it have been.
+    for (size_t part = 1; part < parts; ++part)
+      final_step[part] = std::max(final_step[part], final_step[part - 1]);
+    for (size_t part = 0; part < parts; ++part) {
+      const int64_t end = part + 1 < parts ? region_.passing[part + 1] : region_.bytes;
+      const int32_t until = part + 1 < parts ? std::min(final_step[part + 1], last) : last;
+      part_intervals_.push_back(intervals.size());
+      intervals.push_back(
+          {end - region_.passing[part], std::min(first[part], until), until, MemoryCategory::kGradients, -1});
     }
     add_region_gaps(plan, intervals);
   }
@@ -253,8 +301,9 @@ class Layout {
     for (const Part& part : parts) {
       if (part.begin > end) {
         const int32_t last = std::max(0, end_step() - 1);
-        intervals.push_back(
-            {part.begin - end, std::min(reached + 1, last), last, MemoryCategory::kGradients, end});
+        if (!passes_by())
+          intervals.push_back(
+              {part.begin - end, std::min(reached + 1, last), last, MemoryCategory::kGradients, end});
         plan.region_gaps.push_back({end, part.begin - end});
       }
       end = part.end;
@@ -303,14 +352,15 @@ class Layout {
     if (graph_.outputs().empty()) return;
     const int32_t loss = graph_.producer(graph_.outputs()[0].value);
     for (LiveInterval& interval : intervals)
-      if (interval.fixed_offset < 0 && interval.first < loss && interval.last > loss)
+      if (interval.fixed_offset < 0 && interval.category != MemoryCategory::kGradients &&
+          interval.first < loss && interval.last > loss)
         interval.category = MemoryCategory::kActivations;
   }
 
   void report(Plan& plan, const std::vector<LiveInterval>& intervals, const Packing& packing) const {
     MemoryReport& memory = plan.memory;
-    memory.arena_peak = packing.peak - region_.bytes;
-    memory.region_bytes = region_.bytes;
+    memory.arena_peak = packing.peak - held_bytes();
+    memory.region_bytes = held_bytes();
     memory.packed_lower_bound = packing.lower_bound;
     memory.order = packing.order;
     int64_t fullest = -1;
@@ -348,6 +398,7 @@ class Layout {
   std::vector<int32_t> last_use_;
   std::vector<int64_t> region_offset_;  // per value: of an input that lies in the region, else -1
   std::vector<int32_t> interval_of_;    // per buffer
+  std::vector<size_t> part_intervals_;  // per part of a region that passes by
 };
 
 }  // namespace
@@ -355,6 +406,7 @@ class Layout {
 Plan make_plan(Graph graph, Backend& backend, const Region& region) {
   Lowered lowered = lower(std::move(graph), backend);
   Plan plan{.graph = std::move(lowered.graph), .replaced = std::move(lowered.replaced)};
+  plan.region_bytes = region.bytes;
   plan.transfers = plan_transfers(plan.graph, backend.alignment());
   for (size_t n = 0; n < plan.graph.nodes().size(); ++n) {
     KernelChoice& choice = lowered.choices[n];

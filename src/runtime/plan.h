@@ -24,6 +24,10 @@ struct Location {
 // A flat buffer of the caller's that holds some graph inputs at fixed places (gradients). Its bytes are free
 // until the graph writes them, so whatever dies before that may lie there: activations use the gradient
 // buffer until backward fills it.
+//
+// Passing by, it is no buffer: every part of it lies somewhere in the arena, from the first write to one of
+// its entries until the part after it is final. Whoever hears that (Executable::RegionReady) has to be done
+// with the parts before. No entry crosses the edge of a part, or is read before it is written.
 struct Region {
   struct Entry {
     std::string input;
@@ -31,6 +35,7 @@ struct Region {
   };
   std::vector<Entry> entries;
   int64_t bytes = 0;
+  std::vector<int64_t> passing = {};  // where its parts begin, rising from 0; none: it is the caller's
 };
 
 struct PlanStep {
@@ -42,7 +47,7 @@ struct PlanStep {
 
 struct MemoryReport {
   int64_t arena_peak = 0;          // bytes of the arena
-  int64_t region_bytes = 0;        // bytes of the shared region
+  int64_t region_bytes = 0;        // bytes of the shared region; none where it passes by
   int64_t packed_lower_bound = 0;  // the most bytes alive at once in arena and region together
   int64_t external = 0;            // other graph inputs: parameters, state, data
   KernelMemory kernels;
@@ -73,6 +78,12 @@ struct RegionMark {
   int64_t bytes = 0;
 };
 
+// Where a part of a region that passes by lies.
+struct RegionPart {
+  int64_t begin = 0;  // in the region
+  Location at;
+};
+
 struct Plan {
   Graph graph;
   std::vector<Location> locations = {};  // per value
@@ -80,6 +91,8 @@ struct Plan {
   std::vector<PlanCopy> copies = {};  // updates that could not be written in place, done after the last step
   std::vector<ByteRange> region_gaps = {};    // padding of the shared region, by offset; cleared on the way
   std::vector<RegionMark> region_marks = {};  // in the order of steps, with growing bytes
+  int64_t region_bytes = 0;                   // of the shared region, also of one that passes by
+  std::vector<RegionPart> region_parts = {};  // of one that passes by
   MemoryReport memory = {};
   std::vector<std::unique_ptr<Kernel>> kernels = {};  // per step; none for views and collectives
   TransferPlan transfers = {};                        // the collectives, which no backend runs

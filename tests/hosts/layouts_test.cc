@@ -51,17 +51,25 @@ strategy: {leaves: 8}
 
 void PrintTo(const Family& family, std::ostream* out) { *out << family.name; }
 
-void expect_one_hash(const Family& family, const std::vector<WorkerLayout>& layouts) {
+void expect_one_hash(const Family& family, const std::vector<WorkerLayout>& layouts, int most_zero = 0) {
   const TrainCase job(family.job);
   const RunSummary one = job.trained("one", {"strategy.threads=1"});
-  for (const WorkerLayout& layout : layouts) {
-    SCOPED_TRACE(layout.text());
-    const std::string run = layout.text();
-    const RunSummary found = TrainHosts(job, run, layout, {}).trained();
-    EXPECT_EQ(found.weights_sha256, one.weights_sha256);
-    EXPECT_EQ(found.workers, layout.workers);
-    expect_same_steps(job.metrics(run), job.metrics("one"));
-  }
+  for (const WorkerLayout& layout : layouts)
+    for (int zero = most_zero > 0 ? 1 : 0; zero <= most_zero; ++zero) {
+      const std::string run = fmt::format("{}-zero-{}", layout.text(), zero);
+      SCOPED_TRACE(run);
+      const RunSummary found =
+          TrainHosts(job, run, layout, {fmt::format("strategy.zero={}", zero)}).trained();
+      EXPECT_EQ(found.weights_sha256, one.weights_sha256);
+      EXPECT_EQ(found.workers, layout.workers);
+      expect_same_steps(job.metrics(run), job.metrics("one"));
+    }
+}
+
+// Gradients of tables and running statistics are for every worker.
+int most_zero(const Family& family) {
+  const std::string_view name = family.name;
+  return name == "TabularWithTables" || name == "ResnetWithStatistics" ? 1 : 2;
 }
 
 class Layouts : public ::testing::TestWithParam<Family> {
@@ -75,6 +83,11 @@ TEST_P(Layouts, GiveOneHash) {
   expect_one_hash(GetParam(), {{.workers = 2, .hosts = 1, .threads = 1, .transport = "ucx"},
                                {.workers = 3, .hosts = 2, .threads = 2, .transport = "auto"},
                                {.workers = 4, .hosts = 4, .threads = 1, .transport = "ucx"}});
+}
+
+TEST_P(Layouts, GiveOneHashWhereTheStateIsSplit) {
+  expect_one_hash(GetParam(), {{.workers = 3, .hosts = 2, .threads = 1, .transport = "auto"}},
+                  most_zero(GetParam()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Sample, Layouts, ::testing::ValuesIn(kFamilies),
@@ -108,6 +121,14 @@ TEST_P(LayoutsLong, GiveOneHash) {
       for (const char* transport : {hosts == 1 ? "shm" : "auto", "ucx"})
         layouts.push_back({workers, hosts, threads, transport});
   expect_one_hash(family, layouts);
+}
+
+TEST_P(LayoutsLong, GiveOneHashWhereTheStateIsSplit) {
+  const auto& [family, hosts] = GetParam();
+  std::vector<WorkerLayout> layouts;
+  for (int workers = std::max(2, hosts); workers <= 8; ++workers)
+    for (const char* transport : {"auto", "ucx"}) layouts.push_back({workers, hosts, 1, transport});
+  expect_one_hash(family, layouts, most_zero(family));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LayoutsLong,

@@ -44,6 +44,7 @@ void Collectives::run(const Collective& collective, const SumProgram& program) {
     case CollectiveKind::kReduceScatter:
       return direct ? reduce_direct(collective, program) : reduce_by_mailbox(collective, program);
     case CollectiveKind::kAllGather:
+      if (collective.held_once) return stages_.meet(collective, false);
       return direct ? gather_direct(collective) : gather_by_mailbox(collective);
     case CollectiveKind::kBroadcast:
       return direct ? broadcast_direct(collective) : broadcast_by_mailbox(collective);

@@ -56,7 +56,7 @@ void Collectives::move(const Collective& collective, const SumProgram& program) 
       return Pipeline(courier_, memory_, collective, &sums).run();
     }
     case CollectiveKind::kAllGather:
-      if (in_rounds) return rounds_.gather(collective);
+      if (in_rounds && !collective.held_once) return rounds_.gather(collective);
       return Pipeline(courier_, memory_, collective, nullptr).run();
     case CollectiveKind::kBroadcast:
       if (in_rounds) return rounds_.broadcast(collective);

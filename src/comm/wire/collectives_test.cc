@@ -106,6 +106,29 @@ TEST(WireCollectives, ReduceScatterThenGatherIsAllReduce) {
       });
 }
 
+TEST(WireCollectives, GatherIntoMemoryThatAHostHoldsOnce) {
+  for (const std::vector<int>& sizes :
+       {std::vector{3}, std::vector{1, 1}, std::vector{2, 1}, std::vector{1, 3}, std::vector{2, 3, 1}})
+    on_hosts(sizes, LeafSplit::one_each(testing::hosts_of(sizes).ranks()), [&](Group& group) {
+      for (const int64_t count : kCounts) {
+        const HostBuffer buffer = group.allocate_for_host(count * 4);
+        auto* const values = reinterpret_cast<float*>(buffer.data());
+        const Slice mine = slice_of(count, group.size(), group.rank());
+        for (int64_t i = mine.begin; i < mine.end; ++i) values[i] = static_cast<float>(i % 1013 + 1);
+        bool before = false, after = false;
+        group.all_gather({.data = values,
+                          .count = count,
+                          .held_once = true,
+                          .before = [&] { before = true; },
+                          .after = [&] { after = before; }});
+        EXPECT_TRUE(after);
+        for (int64_t i = 0; i < count; ++i)
+          ASSERT_EQ(values[i], static_cast<float>(i % 1013 + 1)) << i << " of " << count;
+        group.barrier();
+      }
+    });
+}
+
 TEST(WireCollectives, FastOrderIsTheTreeOverRanks) {
   for (const std::vector<int>& sizes : {std::vector{1, 1, 1}, std::vector{2, 1}, std::vector{2, 3}})
     on_hosts(sizes, LeafSplit::search(16, testing::hosts_of(sizes).ranks()), [](Group& group) {

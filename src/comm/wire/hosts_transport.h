@@ -23,7 +23,8 @@ class HostsTransport : public Transport {
   int number(int rank) const override { return between_->number(rank); }
   std::byte* allocate(int64_t bytes) override { return memory().allocate(bytes); }
   void release(std::byte* memory) noexcept override { this->memory().release(memory); }
-  std::optional<HostPlace> host() const override { return memory().host(); }
+  // Of ranks with a host of their own each, whatever the messages between them go through.
+  std::optional<HostPlace> host() const override { return local_ ? local_->host() : std::nullopt; }
   int64_t name_of_memory(const std::byte* memory) const override {
     return this->memory().name_of_memory(memory);
   }

@@ -22,7 +22,9 @@ std::vector<int> Pipeline::distant_ranks() const {
 }
 
 void Pipeline::run() {
-  here_ = courier_.meet(collective_, true, collective_.buffers);
+  // Memory that is held once lies in the segment of one of the neighbours, and nobody copies within it.
+  const auto own_buffers = collective_.held_once ? std::vector<std::byte*>{} : collective_.buffers;
+  here_ = courier_.meet(collective_, true, own_buffers);
   const int64_t lag = sums_ == nullptr ? 0 : kAhead;
   for (int64_t step = 0; step < shares_.chunks() + lag + kAhead; ++step) {
     Flights& sends = sends_[slot(step)];
@@ -37,7 +39,7 @@ void Pipeline::run() {
   }
   for (Flights& sends : sends_) courier_.wait(sends, collective_);
   // Nobody leaves while a neighbour still writes or reads.
-  courier_.meet(collective_, true, collective_.buffers);
+  courier_.meet(collective_, true, own_buffers);
 }
 
 std::vector<const std::byte*> Pipeline::sources_here(Slice slice) const {
@@ -49,6 +51,7 @@ std::vector<const std::byte*> Pipeline::sources_here(Slice slice) const {
 
 std::vector<std::byte*> Pipeline::places_here(Slice slice) const {
   std::vector<std::byte*> places = {own(slice)};
+  if (collective_.held_once) return places;
   for (int hop = 1; hop < courier_.neighbours(); ++hop) {
     const int local = (courier_.local_rank() + hop) % courier_.neighbours();
     places.push_back(here_[static_cast<size_t>(local)][0] + slice.begin * collective_.element);

@@ -12,25 +12,31 @@ constexpr const char* kStepsApplied = "steps_applied";
 
 TensorSpec spec_of(const StateTensor& tensor) { return {tensor.name, tensor.dtype, tensor.shape}; }
 
-// Calls `piece(address on the device, first byte, staging memory)` for all of the tensor, in order.
+// Calls `piece(first byte, staging memory)` for all of the tensor, in order.
 template <typename Piece>
 void for_pieces(const StateTensor& tensor, std::span<std::byte> staging, const Piece& piece) {
   const auto most = static_cast<int64_t>(staging.size());
   for (int64_t first = 0; first < tensor.bytes(); first += most)
-    piece(static_cast<std::byte*>(tensor.data) + first, first,
-          staging.first(static_cast<size_t>(std::min(most, tensor.bytes() - first))));
+    piece(first, staging.first(static_cast<size_t>(std::min(most, tensor.bytes() - first))));
+}
+
+std::byte* byte_of(const StateTensor& tensor, int64_t first) {
+  return static_cast<std::byte*>(tensor.data) + first;
 }
 
 TensorFile file_of(std::string name, Backend& backend, const std::vector<StateTensor>& tensors,
-                   std::span<std::byte> staging) {
+                   const SplitTensors& split, std::span<std::byte> staging) {
   TensorFile file;
   file.name = std::move(name);
   for (const StateTensor& tensor : tensors) file.tensors.push_back(spec_of(tensor));
-  file.feed = [&backend, &tensors, staging](const TensorSpec& wanted, const ByteSink& sink) {
+  file.feed = [&backend, &tensors, &split, staging](const TensorSpec& wanted, const ByteSink& sink) {
     const auto found = std::find_if(tensors.begin(), tensors.end(),
                                     [&](const StateTensor& tensor) { return tensor.name == wanted.name; });
-    for_pieces(*found, staging, [&](const std::byte* device, int64_t, std::span<std::byte> host) {
-      backend.download(host.data(), device, static_cast<int64_t>(host.size()));
+    for_pieces(*found, staging, [&](int64_t first, std::span<std::byte> host) {
+      if (found->is_whole())
+        backend.download(host.data(), byte_of(*found, first), static_cast<int64_t>(host.size()));
+      else
+        split.read(*found, first, host);
       sink(host);
     });
   };
@@ -38,14 +44,18 @@ TensorFile file_of(std::string name, Backend& backend, const std::vector<StateTe
 }
 
 void read_back(const CheckpointReader& reader, const std::string& file, Backend& backend,
-               const std::vector<StateTensor>& tensors, std::span<std::byte> staging) {
+               const std::vector<StateTensor>& tensors, const SplitTensors& split,
+               std::span<std::byte> staging) {
   if (tensors.empty()) return;
   const SafetensorsReader& from = reader.tensors(file);
   for (const StateTensor& tensor : tensors) {
     const TensorEntry& entry = from.at(spec_of(tensor));
-    for_pieces(tensor, staging, [&](std::byte* device, int64_t first, std::span<std::byte> host) {
+    for_pieces(tensor, staging, [&](int64_t first, std::span<std::byte> host) {
       from.read(entry, host, first);
-      backend.upload(device, host.data(), static_cast<int64_t>(host.size()));
+      if (tensor.is_whole())
+        backend.upload(byte_of(tensor, first), host.data(), static_cast<int64_t>(host.size()));
+      else
+        split.write(tensor, first, host);
     });
   }
 }
@@ -82,11 +92,12 @@ void TrainingCheckpoints::save(TrainStep& train, int64_t step, nlohmann::json st
   content.texts = texts_;
   content.best = best;
   content.also_keep = retained_;
-  content.tensors.push_back(file_of(kModelFile, train.backend(), tensors.model(), staging_));
+  content.tensors.push_back(file_of(kModelFile, train.backend(), tensors.model(), split_, staging_));
   if (!tensors.optimizer().empty())
-    content.tensors.push_back(file_of(kOptimizerFile, train.backend(), tensors.optimizer(), staging_));
+    content.tensors.push_back(
+        file_of(kOptimizerFile, train.backend(), tensors.optimizer(), split_, staging_));
   if (!tensors.averages().empty())
-    content.tensors.push_back(file_of(kAverageFile, train.backend(), tensors.averages(), staging_));
+    content.tensors.push_back(file_of(kAverageFile, train.backend(), tensors.averages(), split_, staging_));
   writer_->save(std::move(content), tensors.gate().hold());
   last_step_ = step;
 }
@@ -147,9 +158,9 @@ TrainingCheckpoints::Restored TrainingCheckpoints::load(TrainStep& train, const 
   require_identity(reader, identity_);
   const TrainState& tensors = train.state();
   tensors.gate().wait();
-  read_back(reader, kModelFile, train.backend(), tensors.model(), staging_);
-  read_back(reader, kOptimizerFile, train.backend(), tensors.optimizer(), staging_);
-  read_back(reader, kAverageFile, train.backend(), tensors.averages(), staging_);
+  read_back(reader, kModelFile, train.backend(), tensors.model(), split_, staging_);
+  read_back(reader, kOptimizerFile, train.backend(), tensors.optimizer(), split_, staging_);
+  read_back(reader, kAverageFile, train.backend(), tensors.averages(), split_, staging_);
   try {
     // Not get(): that would take any other number too, and one that is no int64 at that.
     train.restored(reader.state().at(kStepsApplied).get_ref<const int64_t&>());

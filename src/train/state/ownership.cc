@@ -1,17 +1,39 @@
 #include "train/state/ownership.h"
 
 namespace lockstep {
-
 static_assert(kSliceBlock == kFlatBlock);
 
 // Without an exchange every worker has weights of its own.
 Ownership::Ownership(std::optional<HostPlace> host, const OptimizerSettings& optimizer,
-                     const ReduceOptions& reduce)
+                     const ReduceOptions& reduce, const ZeroPlace& zero)
     : shared_(host && reduce.exchange && updates_elements(optimizer)),
-      place_(shared_ ? *host : HostPlace{}) {}
+      place_(shared_ ? *host : HostPlace{}),
+      zero_(zero),
+      bucket_bytes_(reduce.bucket_bytes) {
+  if (zero_.workers == 1 || !reduce.exchange) zero_.stage = 0;
+}
 
-Slice Ownership::owned(const FlatLayout& layout) const {
-  return slice_of(layout.numel(), place_.count, place_.index);
+Buckets Ownership::buckets(const FlatLayout& layout) const {
+  if (zero_.stage == 2) return Buckets::of_parameters(layout, bucket_bytes_);
+  return {layout, bucket_bytes_, is_split()};
+}
+
+std::vector<Slice> Ownership::owned_by(int rank, const FlatLayout& layout) const {
+  if (!is_split()) return {slice_of(layout.numel(), place_.count, place_.index)};
+  std::vector<Slice> slices;
+  const Buckets all = buckets(layout);
+  for (int64_t b = 0; b < all.gradient_count(); ++b) {
+    const Slice bucket = all[b];
+    const Slice own = slice_of(bucket.size(), zero_.workers, rank);
+    slices.push_back({bucket.begin + own.begin, bucket.begin + own.end});
+  }
+  return slices;
+}
+
+int64_t numel(const std::vector<Slice>& slices) {
+  int64_t elements = 0;
+  for (const Slice& slice : slices) elements += slice.size();
+  return elements;
 }
 
 }  // namespace lockstep

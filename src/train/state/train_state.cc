@@ -36,7 +36,8 @@ TrainState::TrainState(Backend& backend, const FlatLayout& layout, const std::ve
       tables_(tables),
       averaging_(averages),
       ownership_(ownership),
-      part_(ownership.owned(layout)),
+      layout_(layout),
+      owned_(ownership.owned(layout)),
       flat_memory_(allocate_flat) {
   add_flat_tensors(layout, optimizer);
   add_tables(tables);
@@ -56,8 +57,15 @@ void* TrainState::allocate(std::string_view name, int64_t bytes) {
 void* TrainState::allocate_flat(std::string_view name, int64_t numel, DType dtype) {
   flat_buffers_.push_back(flat_memory_(numel * size_of(dtype)));
   void* const base = flat_buffers_.back()->data();
-  addresses_[std::string(name)] = at(base, part_.begin, dtype);
+  flat_[std::string(name)] = {base, dtype, false};
+  if (!ownership_.is_split()) addresses_[std::string(name)] = at(base, owned_[0].begin, dtype);
   return base;
+}
+
+void* TrainState::allocate_owned(std::string_view name, DType dtype) {
+  buffers_.push_back(backend_.allocate(numel(owned_) * size_of(dtype)));
+  flat_[std::string(name)] = {buffers_.back()->data(), dtype, true};
+  return buffers_.back()->data();
 }
 
 void TrainState::add_flat_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer) {
@@ -68,6 +76,7 @@ void TrainState::add_flat_tensors(const FlatLayout& layout, const OptimizerSetti
     addresses_[entry.name] = at(params, entry.offset, dtype);
     params_.push_back({entry.name, dtype, entry.shape, at(params, entry.offset, dtype), fills});
   }
+  if (ownership_.is_split()) return add_split_tensors(layout, optimizer);
   std::unordered_map<std::string, void*> state;
   for (const StateBuffer& buffer : optimizer_state(layout, optimizer))
     state[buffer.name] = allocate_flat(buffer.name, buffer.numel, buffer.dtype);
@@ -79,6 +88,45 @@ void TrainState::add_flat_tensors(const FlatLayout& layout, const OptimizerSetti
   for (const FlatEntry& entry : layout.entries())
     averages_.push_back(
         {average_name(entry.name), DType::kF32, entry.shape, at(averages, entry.offset), fills});
+}
+
+void TrainState::add_split_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer) {
+  LOCKSTEP_CHECK(updates_elements(optimizer), "{} needs whole tensors", optimizer.name);
+  for (const StateBuffer& buffer : optimizer_state(layout, optimizer)) {
+    void* const base = allocate_owned(buffer.name, buffer.dtype);
+    for (const FlatEntry& entry : layout.entries())
+      optimizer_.push_back(
+          split_tensor(fmt::format("{}.{}", buffer.name, entry.name), buffer.dtype, entry, base));
+  }
+  if (!averaging_) return;
+  void* const averages = allocate_owned("average", DType::kF32);
+  for (const FlatEntry& entry : layout.entries())
+    averages_.push_back(split_tensor(average_name(entry.name), DType::kF32, entry, averages));
+}
+
+StateTensor TrainState::split_tensor(std::string name, DType dtype, const FlatEntry& entry,
+                                     void* base) const {
+  StateTensor tensor{std::move(name), dtype, entry.shape, nullptr, true, {}, entry.offset};
+  int64_t held = 0;
+  for (const Slice& slice : owned_) {
+    const int64_t begin = std::max(slice.begin, entry.offset);
+    const int64_t end = std::min(slice.end, entry.offset + entry.shape.numel());
+    if (begin < end)
+      tensor.pieces.push_back(
+          {begin - entry.offset, end - begin, at(base, held + begin - slice.begin, dtype)});
+    held += slice.size();
+  }
+  return tensor;
+}
+
+std::vector<Slice> TrainState::held_by(int rank, const StateTensor& tensor) const {
+  std::vector<Slice> held;
+  for (const Slice& slice : ownership_.owned_by(rank, layout_)) {
+    const int64_t begin = std::max<int64_t>(0, slice.begin - tensor.flat_offset);
+    const int64_t end = std::min(tensor.shape.numel(), slice.end - tensor.flat_offset);
+    if (begin < end) held.push_back({begin, end});
+  }
+  return held;
 }
 
 void TrainState::add_tables(const std::vector<RowTable>& tables) {
@@ -131,15 +179,21 @@ void TrainState::begin_averages() const {
 }
 
 void TrainState::begin_average(const StateTensor& average, const StateTensor& param) const {
-  if (average.dtype == param.dtype) return backend_.copy(average.data, param.data, param.bytes());
   std::vector<std::byte> stored;
   std::vector<float> values;
-  for (int64_t first = 0; first < param.shape.numel(); first += kPiece) {
-    const int64_t count = std::min(kPiece, param.shape.numel() - first);
-    stored.resize(static_cast<size_t>(count * size_of(param.dtype)));
-    backend_.download(stored.data(), at(param.data, first, param.dtype), static_cast<int64_t>(stored.size()));
-    widen(param.dtype, stored, values);
-    backend_.upload(at(average.data, first), values.data(), count * kFloat);
+  for (const StatePiece& piece : pieces_of(average)) {
+    if (average.dtype == param.dtype) {
+      backend_.copy(piece.data, at(param.data, piece.first, param.dtype), piece.count * size_of(param.dtype));
+      continue;
+    }
+    for (int64_t done = 0; done < piece.count; done += kPiece) {
+      const int64_t count = std::min(kPiece, piece.count - done);
+      stored.resize(static_cast<size_t>(count * size_of(param.dtype)));
+      backend_.download(stored.data(), at(param.data, piece.first + done, param.dtype),
+                        static_cast<int64_t>(stored.size()));
+      widen(param.dtype, stored, values);
+      backend_.upload(at(piece.data, done), values.data(), count * kFloat);
+    }
   }
 }
 
@@ -157,7 +211,11 @@ void* TrainState::evaluated(std::string_view name) const {
   for (const StateTensor& tensor : frozen_)
     if (tensor.name == name) return tensor.data;
   const StateTensor& found = param(name);
-  return averaging_ ? averages_[static_cast<size_t>(&found - params_.data())].data : found.data;
+  if (!averaging_) return found.data;
+  const StateTensor& average = averages_[static_cast<size_t>(&found - params_.data())];
+  if (average.is_whole()) return average.data;
+  LOCKSTEP_CHECK(shown_averages_ != nullptr, "the average of {} is split", name);
+  return at(shown_averages_, average.flat_offset);
 }
 
 void TrainState::mark_rows(int64_t step) {
@@ -178,7 +236,21 @@ void TrainState::bind(Executable& executable) const {
   const bool updates = std::ranges::any_of(graph.outputs(), [&](const GraphOutput& output) {
     return output.target.valid() && addresses_.contains(graph.name(output.target));
   });
-  if (updates) executable.before_run([gate = gate_]() mutable { gate.wait(); });
+  if (updates) wait_at_gate(executable);
+}
+
+void TrainState::bind_slice(Executable& executable, Slice slice, int64_t first) const {
+  for (const GraphInput& input : executable.graph().inputs()) {
+    const auto found = flat_.find(executable.graph().name(input.value));
+    if (found == flat_.end()) continue;
+    const Flat& flat = found->second;
+    executable.bind(found->first, at(flat.base, flat.split ? first : slice.begin, flat.dtype));
+  }
+  wait_at_gate(executable);
+}
+
+void TrainState::wait_at_gate(Executable& executable) const {
+  executable.before_run([gate = gate_]() mutable { gate.wait(); });
 }
 
 int64_t TrainState::bytes() const {
@@ -186,6 +258,11 @@ int64_t TrainState::bytes() const {
   for (const auto& buffer : buffers_) own += buffer->bytes();
   for (const auto& buffer : flat_buffers_) together += buffer->bytes();
   return own + together / ownership_.owners();
+}
+
+std::vector<StatePiece> pieces_of(const StateTensor& tensor) {
+  if (tensor.is_whole()) return {{0, tensor.shape.numel(), tensor.data}};
+  return tensor.pieces;
 }
 
 std::string sha256_of(Backend& backend, std::vector<StateTensor> tensors) {
@@ -198,6 +275,7 @@ std::string sha256_of(Backend& backend, std::vector<StateTensor> tensors) {
     hash.update(tensor.name);
     hash.update(name_of(tensor.dtype));
     hash.update(to_string(tensor.shape));
+    LOCKSTEP_CHECK(tensor.is_whole(), "{} is split", tensor.name);
     for (int64_t first = 0; first < tensor.bytes(); first += kPiece) {
       piece.resize(static_cast<size_t>(std::min(kPiece, tensor.bytes() - first)));
       backend.download(piece.data(), static_cast<const char*>(tensor.data) + first,

@@ -22,15 +22,27 @@
 
 namespace lockstep {
 
+// Some elements of a tensor that this worker owns.
+struct StatePiece {
+  int64_t first = 0;
+  int64_t count = 0;
+  void* data = nullptr;  // on the device
+};
+
 struct StateTensor {
   std::string name;
   DType dtype = DType::kF32;
   Shape shape;
-  void* data = nullptr;     // on the device
-  bool filled_here = true;  // at the start; false where another worker of this host does it
+  void* data = nullptr;                 // on the device; null where it is split
+  bool filled_here = true;              // at the start; false where another worker of this host does it
+  std::vector<StatePiece> pieces = {};  // of one that is split: in order, what of it is here
+  int64_t flat_offset = -1;             // of one that is split: of its first element in the layout
 
+  bool is_whole() const { return data != nullptr || shape.numel() == 0; }
   int64_t bytes() const { return shape.numel() * size_of(dtype); }
 };
+// What of the tensor lies here, as pieces: all of it, if it is whole.
+std::vector<StatePiece> pieces_of(const StateTensor& tensor);
 
 class TrainState {
  public:
@@ -58,6 +70,11 @@ class TrainState {
   const StateTensor& param(std::string_view name) const;  // a frozen one too; throws UserError
   // Where an evaluation finds a parameter (its average, where one is kept) or a statistic.
   void* evaluated(std::string_view name) const;
+  // Averages that are split are evaluated out of a flat buffer of all of them, by the layout; null: no more.
+  void show_averages(void* flat) { shown_averages_ = flat; }
+  const Ownership& ownership() const { return ownership_; }
+  // What of a tensor that is split another worker has: elements of the tensor.
+  std::vector<Slice> held_by(int rank, const StateTensor& tensor) const;
 
   // Says that every row of every table has reached the step: their count of steps is not stored.
   void mark_rows(int64_t step);
@@ -65,6 +82,10 @@ class TrainState {
   // Binds the inputs of an executable that are buffers of this state; of the flat ones, the part that this
   // worker updates. One that updates any of them waits at the gate whenever it runs.
   void bind(Executable& executable) const;
+  // Binds one that updates the elements of a slice that this worker owns; they begin at that one of all that
+  // it owns.
+  void bind_slice(Executable& executable, Slice slice, int64_t first) const;
+  void* flat_params() const { return flat_.at("params").base; }
   // Held by those who read the state in the background.
   StateGate& gate() const { return gate_; }
   int64_t bytes() const;  // what many hold together is a part of each one's
@@ -72,6 +93,11 @@ class TrainState {
  private:
   void* allocate(std::string_view name, int64_t bytes);
   void* allocate_flat(std::string_view name, int64_t numel, DType dtype);
+  // Of those elements that this worker owns.
+  void* allocate_owned(std::string_view name, DType dtype);
+  StateTensor split_tensor(std::string name, DType dtype, const FlatEntry& entry, void* base) const;
+  void add_split_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer);
+  void wait_at_gate(Executable& executable) const;
   void add_flat_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer);
   void add_statistics(const FlatLayout& layout);
   void add_frozen(const std::vector<FrozenParam>& frozen);
@@ -83,8 +109,16 @@ class TrainState {
   bool averaging_;
   mutable StateGate gate_;
   Ownership ownership_;
-  Slice part_;
+  FlatLayout layout_;
+  std::vector<Slice> owned_;
   Allocate flat_memory_;
+  struct Flat {
+    void* base = nullptr;
+    DType dtype = DType::kF32;
+    bool split = false;
+  };
+  std::unordered_map<std::string, Flat> flat_;
+  void* shown_averages_ = nullptr;
   std::vector<std::unique_ptr<Buffer>> buffers_, flat_buffers_;
   std::unordered_map<std::string, void*> addresses_;
   std::vector<StateTensor> params_, frozen_, statistics_, model_, optimizer_, averages_;

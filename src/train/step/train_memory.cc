@@ -6,6 +6,8 @@
 #include "comm/leaf_split.h"
 #include "comm/leaf_stack.h"
 #include "train/step/step_inputs.h"
+#include "train/sums/owned_gathers.h"
+#include "train/sums/round_sums.h"
 #include "train/update/update.h"
 
 namespace lockstep {
@@ -31,8 +33,14 @@ int64_t slot_count(const TrainOptions& options) {
   return most;
 }
 
-int64_t gradient_bytes(const TrainPlans& plans, const TrainOptions& options) {
-  int64_t bytes = slot_count(options) * plans.layout.sums_bytes();
+int64_t gradient_bytes(const TrainPlans& plans, const TrainOptions& options, MemoryKind device) {
+  const Ownership ownership = options.ownership();
+  int64_t bytes = ownership.is_split() ? SquareGather::planned_bytes(plans.layout, ownership, device) : 0;
+  if (options.in_rounds()) {
+    if (plans[Phase::kAccumulate]) bytes += plans.layout.sums_bytes();
+    return bytes + RoundSums::planned_bytes(plans.layout, ownership, options.leaves, device);
+  }
+  bytes += slot_count(options) * plans.layout.sums_bytes();
   for (const RowTable& table : plans.tables) {
     bytes += list_bytes(table) * (options.microbatches == 1 ? 1 : kListCopies * options.microbatches);
     if (plans[Phase::kAccumulate]) bytes += list_bytes(table);
@@ -48,11 +56,26 @@ std::string row(std::string_view name, int64_t bytes, std::string_view note = ""
   return fmt::format("  {:<20}{:>12.2f}{}{}\n", name, mib(bytes), note.empty() ? "" : "   ", note);
 }
 
+std::string gradient_note(const TrainPlans& plans, const TrainMemory& memory) {
+  if (memory.stage < 2) return "";
+  if (plans[Phase::kAccumulate])
+    return "a leaf of several microbatches as a whole, sums of leaves in parts (ZeRO-2)";
+  return "sums of leaves in parts (ZeRO-2); a microbatch's pass through the arena";
+}
+
 }  // namespace
 
 TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, MemoryKind device) {
   TrainMemory memory;
-  memory.holders = options.ownership().owners();
+  const Ownership ownership = options.ownership();
+  memory.holders = ownership.owners();
+  memory.stage = ownership.stage();
+  memory.workers = ownership.is_split() ? ownership.workers() : 1;
+  // Of a buffer beside the parameters.
+  const auto part = [&](int64_t bytes) {
+    if (!ownership.is_split()) return bytes / memory.holders;
+    return bytes / plans.layout.numel() * numel(ownership.owned(plans.layout));
+  };
   const int64_t flat = plans.layout.numel() * size_of(plans.layout.dtype()) / memory.holders;
   int64_t tables = 0;
   int64_t rows = 0;
@@ -62,11 +85,11 @@ TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, M
   }
   for (const FrozenParam& param : plans.frozen) memory.parameters += param.type.bytes();
   memory.parameters += flat + tables + plans.layout.statistics_numel() * kFloat;
-  if (options.ema > 0) memory.averages = plans.layout.numel() * kFloat / memory.holders + tables;
+  if (options.ema > 0) memory.averages = part(plans.layout.numel() * kFloat) + tables;
   for (const StateBuffer& buffer : optimizer_state(plans.layout, options.optimizer))
-    memory.state += buffer.bytes() / memory.holders;
+    memory.state += part(buffer.bytes());
   memory.state += 2 * tables + rows * kId;  // moments, and the step that each row has reached
-  memory.gradients = gradient_bytes(plans, options);
+  memory.gradients = gradient_bytes(plans, options, device);
   memory.inputs = input_bytes(plans, device);
   memory.arena = plans.arena_bytes();
   KernelMemory kernels;
@@ -83,13 +106,19 @@ std::string memory_table(const TrainPlans& plans, const TrainMemory& memory, con
   const auto& fullest = plans.backward().memory.at_peak;
   const auto at_peak = [&](MemoryCategory category) { return mib(fullest[static_cast<size_t>(category)]); };
   std::string out = "memory of a worker (MiB)\n";
-  out += row("parameters", memory.parameters,
-             memory.holders > 1
-                 ? fmt::format("and optimizer state: held once for the {} workers of a host", memory.holders)
-                 : "");
-  if (memory.averages > 0) out += row("moving averages", memory.averages);
-  out += row("optimizer state", memory.state);
-  out += row("gradients", memory.gradients);
+  const bool split = memory.stage > 0;
+  std::string once;
+  if (memory.holders > 1)
+    once = fmt::format("{}held once for the {} workers of a host",
+                       split ? "" : "and optimizer state: ", memory.holders);
+  const std::string pieces =
+      split ? fmt::format("of {} workers (ZeRO-{}){}", memory.workers, memory.stage,
+                          plans.tables.empty() ? "" : "; of tables with row gradients all")
+            : "";
+  out += row("parameters", memory.parameters, once);
+  if (memory.averages > 0) out += row("moving averages", memory.averages, split ? "a part " + pieces : "");
+  out += row("optimizer state", memory.state, split ? "a part " + pieces : "");
+  out += row("gradients", memory.gradients, gradient_note(plans, memory));
   out += row("inputs", memory.inputs);
   out +=
       row("arena", memory.arena,

@@ -16,7 +16,9 @@ struct TrainMemory {
   int64_t arena = 0;  // activations and workspace that found no place in the gradients' bytes
   int64_t kernels = 0;
   int64_t arena_lower_bound = 0;  // what no packing can beat
-  int holders = 1;                // of the flat state; a worker's part of it is counted
+  int holders = 1;                // of the parameters, and what is not split; a worker's part is counted
+  int stage = 0;                  // ZeRO
+  int workers = 1;                // that the state is split between
 
   int64_t bytes() const { return parameters + averages + state + gradients + inputs + arena + kernels; }
   int64_t lower_bound() const { return bytes() - arena + arena_lower_bound; }

@@ -12,8 +12,13 @@
 namespace lockstep {
 namespace {
 
-Region gradient_region(const FlatLayout& layout) {
+// A leaf of one microbatch, whose sums nobody keeps, passes by part by part.
+Region gradient_region(const FlatLayout& layout, const TrainOptions& options) {
   Region region;
+  if (options.in_rounds() && !options.accumulates()) {
+    const Buckets buckets = options.ownership().buckets(layout);
+    for (const Slice& part : buckets.parts()) region.passing.push_back(layout.sums_offset(part.begin));
+  }
   region.bytes = layout.sums_bytes();
   for (const FlatEntry& entry : layout.entries())
     region.entries.push_back({grad_name(entry.name), layout.sums_offset(entry.offset)});
@@ -24,7 +29,7 @@ Region gradient_region(const FlatLayout& layout) {
 
 void plan_backward(TrainPlans& plans, const Model& model, Backend& backend, const TrainOptions& options,
                    PassOptions passes) {
-  const Region region = gradient_region(plans.layout);
+  const Region region = gradient_region(plans.layout, options);
   plans[Phase::kBackward] = compile_plan(model.graph, backend, passes, region);
   if (!options.accumulates()) return;
   passes.accumulate_gradients = true;
@@ -38,12 +43,29 @@ void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const 
   std::vector<RowTable> merged = plans.tables;
   for (RowTable& table : merged) table.ids *= options.microbatches;
   const auto plan = [&](const Graph& graph) { return compile_plan(graph, backend, passes); };
-  plans[Phase::kNorm] = plan(build_norm(plans.layout, merged, options.optimizer));
-  const Slice owned = options.ownership().owned(plans.layout);
-  plans[Phase::kUpdate] = plan(build_update(plans.layout, owned, model.params, merged, options.optimizer));
-  if (options.ema > 0)
-    plans[Phase::kAverage] =
-        plan(build_ema_update({plans.layout.dtype(), {owned.size()}}, plans.tables, options.ema));
+  const std::vector<Slice> owned = options.ownership().owned(plans.layout);
+  const auto average = [&](int64_t elements, const std::vector<RowTable>& tables) {
+    return plan(build_ema_update({plans.layout.dtype(), {elements}}, tables, options.ema));
+  };
+  if (options.ownership().is_split()) {
+    if (numel(owned) > 0) plans[Phase::kSquares] = plan(build_square_sums(plans.layout.dtype(), owned));
+    plans[Phase::kNorm] = plan(build_norm_of_squares(plans.layout, merged, options.optimizer));
+    for (size_t i = 0; i < owned.size(); ++i) {
+      if (owned[i].size() == 0) continue;
+      SlicePlans& slice = plans.slices.emplace_back();
+      slice.slice = i;
+      slice.update = plan(build_update(plans.layout, owned[i], model.params, {}, options.optimizer));
+      if (options.ema > 0) slice.average = average(owned[i].size(), {});
+    }
+    if (!merged.empty())
+      plans[Phase::kUpdate] = plan(build_update(plans.layout, {}, model.params, merged, options.optimizer));
+    if (!merged.empty() && options.ema > 0) plans[Phase::kAverage] = average(0, plans.tables);
+  } else {
+    plans[Phase::kNorm] = plan(build_norm(plans.layout, merged, options.optimizer));
+    plans[Phase::kUpdate] =
+        plan(build_update(plans.layout, owned[0], model.params, merged, options.optimizer));
+    if (options.ema > 0) plans[Phase::kAverage] = average(owned[0].size(), plans.tables);
+  }
   if (plans.layout.statistics_numel() > 0)
     plans[Phase::kStatistics] =
         plan(build_statistics_update(plans.layout, options.microbatches, model.statistics_momentum));
@@ -53,6 +75,29 @@ void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const 
     plans[Phase::kCatchUpSums] = plan(build_catch_up(model.params, merged, options.optimizer, false));
   plans[Phase::kCatchUp] = plan(build_catch_up(model.params, plans.tables, options.optimizer, false));
   plans[Phase::kCatchUpAll] = plan(build_catch_up(model.params, plans.tables, options.optimizer, true));
+}
+
+// What the stage cannot split.
+void require_stage(const TrainPlans& plans, const TrainOptions& options) {
+  if (options.zero > 0 && !updates_elements(options.optimizer))
+    throw UserError(
+        "strategy.zero {} splits tensors between workers, and {} needs norms or means of whole ones; use "
+        "adamw, adam, lion or sgd, or strategy.zero 0",
+        options.zero, options.optimizer.name);
+  if (options.zero < 2) return;
+  if (!plans.tables.empty())
+    throw UserError(
+        "strategy.zero {}: gradients of table {} are lists of rows, which every worker needs as a whole; use "
+        "strategy.zero 1, which leaves tables with every worker",
+        options.zero, plans.tables[0].name);
+  if (plans.layout.statistics_numel() > 0)
+    throw UserError(
+        "strategy.zero {}: running statistics of batch norms are summed with the gradients, for every "
+        "worker; use strategy.zero 1",
+        options.zero);
+  if (options.reduce.order == SumOrder::kFast)
+    throw UserError("strategy.zero {} adds up in the canonical order; leave strategy.reduce.order out",
+                    options.zero);
 }
 
 }  // namespace
@@ -75,6 +120,7 @@ TrainPlans plan_training(const Model& model, Backend& backend, const TrainOption
   for (const GraphInput& input : model.graph.inputs())
     if (input.role == Role::kFrozen)
       plans.frozen.push_back({model.graph.name(input.value), model.graph.type(input.value)});
+  require_stage(plans, options);
   plan_backward(plans, model, backend, options, passes);
   plan_update(plans, model, backend, options, passes);
   plans.milliseconds =
@@ -86,6 +132,9 @@ std::vector<const Plan*> TrainPlans::all() const {
   std::vector<const Plan*> there;
   for (const std::optional<Plan>& plan : phases)
     if (plan) there.push_back(&*plan);
+  for (const SlicePlans& slice : slices)
+    for (const std::optional<Plan>* plan : {&slice.update, &slice.average})
+      if (*plan) there.push_back(&**plan);
   return there;
 }
 

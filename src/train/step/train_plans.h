@@ -5,6 +5,7 @@
 // size of the largest.
 #pragma once
 #include <array>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -26,12 +27,18 @@ struct TrainOptions {
   int64_t leaves = 1;        // V, divides M
   double ema = 0;            // decay of the moving average of the weights; 0: none is kept
   int64_t workers = 1;       // that share the leaves; changes no bit
+  int64_t rank = 0;          // of this one among them
+  int zero = 0;              // ZeRO stage: what they share out (docs/splitting.md); changes no bit
   // Of this worker, where workers of a host may hold the state together; changes no bit.
   std::optional<HostPlace> host = {};
   ReduceOptions reduce = {};
   bool draws_weights = true;  // else somebody gives them before the first step
 
-  Ownership ownership() const { return {host, optimizer, reduce}; }
+  Ownership ownership() const {
+    return {host, optimizer, reduce, {zero, static_cast<int>(workers), static_cast<int>(rank)}};
+  }
+  // Whether workers take microbatches in turns and keep no sum but their piece of it (ZeRO-2).
+  bool in_rounds() const { return ownership().stage() == 2; }
   // Whether a sum that a worker holds takes several microbatches.
   bool accumulates() const {
     return reduce.order == SumOrder::kFast ? microbatches > workers : microbatches > leaves;
@@ -43,20 +50,28 @@ enum class Phase : uint8_t {
   kCatchUp,      // the rows of tables that a microbatch reads; where there are tables
   kBackward,     // a microbatch whose gradients are written; always there
   kAccumulate,   // one whose gradients are added; where a leaf has several
+  kSquares,      // this worker's parts of the norm; where gradients are owned
   kNorm,         // always there
   kCatchUpSums,  // the rows that any worker has a gradient for; where there are tables and peers
-  kUpdate,       // always there
+  kUpdate,       // always there; where the state is split, if there are tables
   kStatistics,   // running ones; where the model has some
   kCatchUpAll,   // every row, before anybody looks at the weights; where there are tables
   kAverage,      // moving averages of the weights, where they are kept
 };
-inline constexpr size_t kPhases = 9;
+inline constexpr size_t kPhases = 10;
+
+// Where the state is split: the update of one slice that this worker owns, and of its averages.
+struct SlicePlans {
+  size_t slice = 0;  // of those that the worker owns
+  std::optional<Plan> update, average;
+};
 
 struct TrainPlans {
   FlatLayout layout;
   std::vector<RowTable> tables;  // whose gradients are lists of rows
   std::vector<FrozenParam> frozen;
   std::array<std::optional<Plan>, kPhases> phases;
+  std::deque<SlicePlans> slices;
   double milliseconds = 0;  // from the model's graph to all of them
 
   std::optional<Plan>& operator[](Phase phase) { return phases[static_cast<size_t>(phase)]; }

@@ -41,7 +41,12 @@ struct ReadBack {
 }  // namespace
 
 TrainOptions options_in(const Group* group, const Backend& backend, TrainOptions options) {
-  if (group != nullptr && backend.memory() == MemoryKind::kHost) options.host = group->host();
+  if (group == nullptr) {
+    options.zero = 0;  // alone, whatever the job will have
+    return options;
+  }
+  options.rank = group->rank();
+  if (backend.memory() == MemoryKind::kHost) options.host = group->host();
   return options;
 }
 
@@ -62,35 +67,70 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
              flat_memory(backend, group, ownership_)),
       to_scalars_(backend, sizeof(int64_t)),
       result_(backend.allocate(sizeof(ReadBack), MemoryKind::kPinned)) {
+  owned_ = ownership_.owned(layout_);
   make_phases(plans);
-  sums_ = std::make_unique<LeafSums>(
-      backend_, layout_, tables_,
-      SumTree(options_.leaves, options_.microbatches, options_.reduce.order, group), options_.reduce, group);
-  if (phase(Phase::kAccumulate) != nullptr) lists_ = sums_->slots().make_lists();
+  make_sums();
   inputs_ = std::make_unique<StepInputs>(backend_, backward().graph());
   allocate_scalars();
   bind_all();
   if (options.draws_weights) state_.initialise(model, options.seed);
   meet_holders("the first weights");
+  // Of parameters that another worker of this host has drawn.
+  if (options.draws_weights && ownership_.is_split()) state_.begin_averages();
 }
 
 void TrainStep::make_phases(TrainPlans& plans) {
   arena_ = backend_.allocate(plans.arena_bytes());
-  for (size_t i = 0; i < kPhases; ++i)
-    if (plans.phases[i])
-      phases_[i] = std::make_unique<Executable>(std::move(*plans.phases[i]), backend_, arena_);
+  const auto executable = [&](std::optional<Plan>& plan) {
+    return plan ? std::make_unique<Executable>(std::move(*plan), backend_, arena_) : nullptr;
+  };
+  for (size_t i = 0; i < kPhases; ++i) phases_[i] = executable(plans.phases[i]);
+  for (SlicePlans& slice : plans.slices)
+    slices_.push_back({slice.slice, executable(slice.update), executable(slice.average)});
+}
+
+void TrainStep::make_sums() {
+  ReduceOptions reduce = options_.reduce;
+  reduce.owned = ownership_.is_split();
+  if (ownership_.is_split())
+    squares_ = std::make_unique<SquareGather>(*group_, backend_, layout_, ownership_);
+  if (ownership_.gathers())
+    params_gather_ =
+        std::make_unique<ParamGather>(*group_, backend_, state_.flat_params(), layout_, ownership_);
+  if (ownership_.stage() == 2) {
+    const SumTree tree = SumTree::in_rounds(options_.leaves, options_.microbatches, *group_);
+    rounds_ = std::make_unique<RoundSums>(backend_, layout_, ownership_, tree, *group_);
+    if (phase(Phase::kAccumulate) != nullptr) leaf_ = backend_.allocate(layout_.sums_bytes());
+    return;
+  }
+  sums_ = std::make_unique<LeafSums>(
+      backend_, layout_, tables_,
+      SumTree(options_.leaves, options_.microbatches, options_.reduce.order, group_), reduce, group_);
+  if (phase(Phase::kAccumulate) != nullptr) lists_ = sums_->slots().make_lists();
 }
 
 void TrainStep::bind_all() {
+  const auto bind_scalars = [&](Executable& executable) {
+    for (const GraphInput& input : executable.graph().inputs()) {
+      const std::string& name = executable.graph().name(input.value);
+      if (const auto found = addresses_.find(name); found != addresses_.end())
+        executable.bind(name, found->second);
+      else if (inputs_->has(name))
+        executable.bind(name, inputs_->address(name));
+    }
+  };
   for (const auto& executable : phases_) {
     if (!executable) continue;
     state_.bind(*executable);
-    for (const GraphInput& input : executable->graph().inputs()) {
-      const std::string& name = executable->graph().name(input.value);
-      if (const auto found = addresses_.find(name); found != addresses_.end())
-        executable->bind(name, found->second);
-      else if (inputs_->has(name))
-        executable->bind(name, inputs_->address(name));
+    bind_scalars(*executable);
+  }
+  for (const SliceUpdate& one : slices_) {
+    int64_t first = 0;
+    for (size_t i = 0; i < one.slice; ++i) first += owned_[i].size();
+    for (Executable* executable : {one.update.get(), one.average.get()}) {
+      if (executable == nullptr) continue;
+      state_.bind_slice(*executable, owned_[one.slice], first);
+      bind_scalars(*executable);
     }
   }
 }
@@ -148,10 +188,11 @@ void TrainStep::set_random(int64_t microbatch, int64_t step) {
 
 Executable& TrainStep::prepare_microbatch(int64_t microbatch, const Loader& load, int64_t step) {
   set_step(steps_applied_ + 1);
-  if (load) load(microbatch);
-  set_random(microbatch, step > 0 ? step : steps_applied_ + 1);
-  inputs_->submit();
-  if (rows_are_behind()) enqueue(Phase::kCatchUp);
+  load_microbatch(load, microbatch, step > 0 ? step : steps_applied_ + 1);
+  if (rounds_) {
+    if (leaf_) backward().bind_region(leaf_->data());
+    return backward();
+  }
   sums_->slots().reset_lists(0);
   bind_gradients(backward(), sums_->slots()[0], sums_->slots()[0].tables);
   return backward();
@@ -165,31 +206,100 @@ StepResult TrainStep::accumulate(const Loader& load, int64_t step, const Request
   set_step(steps_applied_ + 1);
   if (step == 0) step = steps_applied_ + 1;
 
-  const SumTree& tree = sums_->tree();
-  for (int64_t m = tree.first_microbatch(); m < tree.end_microbatch(); ++m) {
-    if (load) load(m);
-    set_random(m, step);
-    inputs_->submit();
-    if (rows_are_behind()) enqueue(Phase::kCatchUp);
-    run_backward(m);
-    if (tree.ends_leaf(m)) sums_->push();
-  }
-  // Once the sums have met, others update their parts of a state that is held together.
-  if (ownership_.is_shared()) state_.gate().wait();
-  const int64_t answered = sums_->finish(request ? request() : 0);
+  const int64_t answered = rounds_ ? sum_rounds(load, step, request) : sum_leaves(load, step, request);
   Executable& norm = *phase(Phase::kNorm);
-  bind_root(norm);
-  norm.bind("count", sums_->totals().count(0));
+  if (ownership_.is_split()) sum_squares();
+  if (sums_) bind_root(norm);
+  norm.bind("count", totals().count(0));
   norm.enqueue();
   backend_.compute().copy(addresses_.at("scale"), norm.output(1), kFloat);
   return read_result(answered);
 }
 
+void TrainStep::load_microbatch(const Loader& load, int64_t microbatch, int64_t step) {
+  if (load) load(microbatch);
+  set_random(microbatch, step);
+  inputs_->submit();
+  if (rows_are_behind()) enqueue(Phase::kCatchUp);
+}
+
+int64_t TrainStep::sum_leaves(const Loader& load, int64_t step, const Request& request) {
+  const SumTree& tree = sums_->tree();
+  for (int64_t i = 0; i < tree.microbatches(); ++i) {
+    const int64_t m = tree.microbatch(i);
+    load_microbatch(load, m, step);
+    run_backward(m);
+    if (tree.ends_leaf(m)) sums_->push();
+  }
+  // Once the sums have met, others update their parts of a state that is held together.
+  if (ownership_.is_shared()) state_.gate().wait();
+  return sums_->finish(request ? request() : 0);
+}
+
+int64_t TrainStep::sum_rounds(const Loader& load, int64_t step, const Request& request) {
+  const SumTree& tree = rounds_->tree();
+  for (int64_t round = 0; round < rounds_->rounds(); ++round) {
+    for (int64_t i = 0; round < tree.own().size() && i < tree.microbatches_per_leaf(); ++i) {
+      const int64_t m = tree.microbatch(round * tree.microbatches_per_leaf() + i);
+      load_microbatch(load, m, step);
+      Executable& executable = *phase(i == 0 ? Phase::kBackward : Phase::kAccumulate);
+      if (leaf_) executable.bind_region(leaf_->data());
+      Executable::RegionReady ready;
+      if (tree.ends_leaf(m))
+        ready = [&](int64_t bytes) {
+          rounds_->ready(round, bytes, [&](int64_t offset) { return executable.region_at(offset); });
+        };
+      executable.enqueue(ready);
+      rounds_->totals().add(round, executable.output(0), executable.output(1), i == 0);
+    }
+    rounds_->finish_round(round);
+  }
+  // Once the sums have met, others update their parts of a state that is held together.
+  if (ownership_.is_shared()) state_.gate().wait();
+  return rounds_->finish(request ? request() : 0);
+}
+
+void* TrainStep::root_of(size_t slice) const {
+  return rounds_ ? rounds_->root(slice) : sums_->slots().at(0, owned_[slice].begin);
+}
+
+void TrainStep::sum_squares() {
+  Executable* const own = phase(Phase::kSquares);
+  if (own != nullptr) {
+    for (const SliceUpdate& one : slices_) own->bind(piece_name(one.slice), root_of(one.slice));
+    own->enqueue();
+  }
+  const auto start = std::chrono::steady_clock::now();
+  squares_->run(own == nullptr ? nullptr : own->output(0));
+  meeting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  phase(Phase::kNorm)->bind("squares", squares_->squares());
+}
+
+// A bucket's parameters are gathered while those of the next are updated.
+void TrainStep::update_slices() {
+  state_.gate().wait();
+  auto next = slices_.begin();
+  const int64_t buckets = static_cast<int64_t>(owned_.size());
+  for (int64_t bucket = 0; bucket < buckets; ++bucket) {
+    if (next != slices_.end() && static_cast<int64_t>(next->slice) == bucket) {
+      next->update->bind("grads", root_of(next->slice));
+      next->update->enqueue();
+      if (next->average) next->average->enqueue();
+      ++next;
+    }
+    if (params_gather_) params_gather_->start(bucket);
+  }
+  if (!params_gather_) return;
+  const auto start = std::chrono::steady_clock::now();
+  params_gather_->finish();
+  meeting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 StepResult TrainStep::read_result(int64_t request) {
   auto* const read = static_cast<ReadBack*>(result_->data());
   Stream& stream = backend_.compute();
-  stream.copy(&read->total.loss, sums_->totals().loss(0), sizeof read->total.loss);
-  stream.copy(&read->total.count, sums_->totals().count(0), sizeof read->total.count);
+  stream.copy(&read->total.loss, totals().loss(0), sizeof read->total.loss);
+  stream.copy(&read->total.count, totals().count(0), sizeof read->total.count);
   stream.copy(&read->norm, phase(Phase::kNorm)->output(0), sizeof read->norm);
   stream.synchronize();
   const auto [total, norm] = *read;
@@ -210,8 +320,11 @@ void TrainStep::apply(double lr) {
     bind_root(*rows);
     rows->enqueue();
   }
-  bind_root(update(), ownership_.owned(layout_).begin);
-  update().enqueue();
+  if (ownership_.is_split()) update_slices();
+  if (Executable* const whole = phase(Phase::kUpdate)) {
+    bind_root(*whole, owned_[0].begin);
+    whole->enqueue();
+  }
   if (Executable* statistics = phase(Phase::kStatistics)) {
     statistics->bind("sums", sums_->slots().at(0, layout_.numel()));
     statistics->enqueue();
@@ -295,10 +408,24 @@ void TrainStep::set_param(std::string_view name, const std::vector<float>& value
 std::vector<float> TrainStep::grad(std::string_view name) const {
   const StateTensor& found = state_.param(name);
   std::vector<float> values(static_cast<size_t>(found.shape.numel()), 0.0f);
-  const GradientSlot& root = sums_->slots()[0];
-  for (const FlatEntry& entry : layout_.entries())
-    if (entry.name == name)
+  for (const FlatEntry& entry : layout_.entries()) {
+    if (entry.name != name) continue;
+    if (!ownership_.is_split())
       values = read_floats(layout_.dtype(), sums_->slots().at(0, entry.offset), found.shape.numel());
+    for (const SliceUpdate& one : slices_) {
+      const Slice& slice = owned_[one.slice];
+      const int64_t begin = std::max(slice.begin, entry.offset);
+      const int64_t end = std::min(slice.end, entry.offset + entry.shape.numel());
+      if (begin >= end) continue;
+      const auto own = read_floats(
+          layout_.dtype(),
+          static_cast<const char*>(root_of(one.slice)) + (begin - slice.begin) * size_of(layout_.dtype()),
+          end - begin);
+      std::copy(own.begin(), own.end(), values.begin() + (begin - entry.offset));
+    }
+  }
+  if (!sums_) return values;
+  const GradientSlot& root = sums_->slots()[0];
   for (size_t i = 0; i < tables_.size(); ++i) {
     if (tables_[i].name != name) continue;
     const RowList& list = root.tables[i];
@@ -324,11 +451,17 @@ int64_t TrainStep::param_count() const {
 }
 
 int64_t TrainStep::planned_bytes() const {
-  int64_t bytes =
-      sums_->slots().bytes() + state_.bytes() + arena_->bytes() + inputs_->device_bytes() + scalars_->bytes();
+  int64_t bytes = state_.bytes() + arena_->bytes() + inputs_->device_bytes() + scalars_->bytes();
+  bytes += rounds_ ? rounds_->bytes() : sums_->slots().bytes();
+  if (leaf_) bytes += leaf_->bytes();
+  if (squares_) bytes += squares_->bytes();
+  if (params_gather_) bytes += params_gather_->bytes();
   KernelMemory kernels;
   for (const auto& executable : phases_)
     if (executable) kernels += executable->plan().memory.kernels;
+  for (const SliceUpdate& one : slices_)
+    for (const Executable* executable : {one.update.get(), one.average.get()})
+      if (executable != nullptr) kernels += executable->plan().memory.kernels;
   return bytes + kernels.bytes();
 }
 

@@ -20,6 +20,8 @@
 #include "train/step/step_inputs.h"
 #include "train/step/train_plans.h"
 #include "train/sums/leaf_sums.h"
+#include "train/sums/owned_gathers.h"
+#include "train/sums/round_sums.h"
 
 namespace lockstep {
 
@@ -54,7 +56,7 @@ class TrainStep {
   bool has_input(std::string_view name) const { return inputs_->has(name); }
   std::vector<std::string> input_names() const { return inputs_->names(); }
   // Which microbatches are this worker's.
-  const SumTree& tree() const { return sums_->tree(); }
+  const SumTree& tree() const { return rounds_ ? rounds_->tree() : sums_->tree(); }
 
   // Forward and backward of every microbatch of this worker's leaves, and the sum over all workers:
   // gradients, their norm, the loss. With one microbatch the loader
@@ -73,6 +75,8 @@ class TrainStep {
 
   // The state, every row up to date.
   const TrainState& state();
+  // Averages that are split, to be evaluated (TrainState::show_averages).
+  void show_averages(void* flat) { state_.show_averages(flat); }
   // Says that the state was overwritten with what it was after that many applied steps.
   void restored(int64_t steps_applied);
 
@@ -81,19 +85,23 @@ class TrainStep {
   std::vector<float> param(std::string_view name);
   void set_param(std::string_view name, const std::vector<float>& values);
   // The gradient of the last step, a sum over the microbatch; of a table with row gradients, made dense.
+  // Where workers own pieces of the gradients, zero beside those of this one.
   std::vector<float> grad(std::string_view name) const;
 
   Backend& backend() { return backend_; }
+  const FlatLayout& layout() const { return layout_; }
   const std::vector<StateTensor>& params() const { return state_.params(); }
   Executable& backward() { return *phase(Phase::kBackward); }
   Executable& update() { return *phase(Phase::kUpdate); }
   int64_t param_count() const;
   // Spent waiting for other workers so far.
-  double comm_seconds() const { return sums_->comm_seconds() + meeting_seconds_; }
+  double comm_seconds() const {
+    return (rounds_ ? rounds_->comm_seconds() : sums_->comm_seconds()) + meeting_seconds_;
+  }
   // Spent waiting for a checkpoint to have read the state.
   double held_seconds() const { return state_.gate().waited_seconds(); }
   // In which gradients are reduced; none without peers.
-  const Buckets& buckets() const { return sums_->buckets(); }
+  const Buckets& buckets() const { return rounds_ ? rounds_->buckets() : sums_->buckets(); }
   // From the model's graph to all plans.
   double compile_milliseconds() const { return compile_milliseconds_; }
   // Bytes of parameters, gradients, optimizer state, inputs, the arena and what kernels hold: the planned
@@ -102,6 +110,7 @@ class TrainStep {
 
  private:
   void make_phases(TrainPlans& plans);
+  void make_sums();
   void allocate_scalars();
   void bind_all();
   Executable* phase(Phase phase) const {
@@ -113,6 +122,16 @@ class TrainStep {
   void set_random(int64_t microbatch, int64_t step);
   // Runs one microbatch's backward into the slot at hand: written, or added to what it holds.
   void run_backward(int64_t microbatch);
+  // The same, of all leaves that are this worker's or of those that it takes in turns (ZeRO-2).
+  int64_t sum_leaves(const Loader& load, int64_t step, const Request& request);
+  int64_t sum_rounds(const Loader& load, int64_t step, const Request& request);
+  void load_microbatch(const Loader& load, int64_t microbatch, int64_t step);
+  // Everybody's parts of the norm, from the slices that this worker owns.
+  void sum_squares();
+  void update_slices();
+  // The sum of one of them, on the device.
+  void* root_of(size_t slice) const;
+  LossTotals& totals() const { return rounds_ ? rounds_->totals() : sums_->totals(); }
   // The sums, of the dense ones those from `first` on.
   void bind_root(Executable& executable, int64_t first = 0);
   // Whether rows of tables may lack steps. Where none does, forward changes nothing of the state.
@@ -134,7 +153,17 @@ class TrainStep {
   TrainState state_;
   std::shared_ptr<Buffer> arena_;
   std::array<std::unique_ptr<Executable>, kPhases> phases_;
+  struct SliceUpdate {
+    size_t slice = 0;
+    std::unique_ptr<Executable> update, average;
+  };
+  std::vector<SliceUpdate> slices_;  // where the state is split
+  std::vector<Slice> owned_;         // that this worker updates
   std::unique_ptr<LeafSums> sums_;
+  std::unique_ptr<RoundSums> rounds_;      // instead, where workers take leaves in turns
+  std::unique_ptr<Buffer> leaf_;           // of several microbatches that are summed in rounds
+  std::unique_ptr<SquareGather> squares_;  // where the state is split
+  std::unique_ptr<ParamGather> params_gather_;
   std::vector<RowList> lists_;  // of a microbatch that is added to a leaf
   std::unique_ptr<StepInputs> inputs_;
   // The step, its learning rate and those before it, and the scale of its gradients, on the device.

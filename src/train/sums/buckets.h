@@ -18,18 +18,27 @@ class Buckets {
  public:
   Buckets() = default;
   // Of all sums of the layout; `bytes` of them each, rounded up to whole blocks. 0: as said above. A bucket's
-  // sums have one type: where statistics differ from gradients, they have buckets of their own.
-  Buckets(const FlatLayout& layout, int64_t bytes);
+  // sums have one type: where statistics differ from gradients, they have buckets of their own. So they have
+  // where gradients are owned by workers (`owned`), and statistics are not.
+  Buckets(const FlatLayout& layout, int64_t bytes, bool owned = false);
+  // Of the gradients of whole parameters, for workers who keep none of a bucket but their piece: neighbours
+  // of together at least such a size make a part, which lies in one piece of memory; buckets are pieces of
+  // parts.
+  static Buckets of_parameters(const FlatLayout& layout, int64_t bytes);
 
   int64_t bytes() const { return bytes_; }  // of the largest
   int64_t count() const { return static_cast<int64_t>(slices_.size()); }
   Slice operator[](int64_t index) const { return slices_[static_cast<size_t>(index)]; }  // its elements
-  std::string text() const;                                                              // "9 of 2.4 MiB"
+  // Those of gradients come first.
+  int64_t gradient_count() const { return gradients_; }
+  const std::vector<Slice>& parts() const { return parts_; }  // elements; of of_parameters
+  std::string text() const;                                   // "9 of 2.4 MiB"
 
  private:
   void cut(Slice part, int64_t size);
 
-  std::vector<Slice> slices_;
+  std::vector<Slice> slices_, parts_;
+  int64_t gradients_ = 0;
   int64_t bytes_ = 0, total_bytes_ = 0;
 };
 

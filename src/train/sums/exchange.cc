@@ -17,17 +17,19 @@ class DirectExchange : public Exchange {
     return in_host_memory() ? peer_memory(group_, bytes) : backend_.allocate(bytes);
   }
 
-  void start(SumType type, std::span<void* const> partials, int64_t count, const std::string& label,
-             bool last) override {
+  void start(SumType type, std::span<void* const> partials, int64_t count, SumFor whom,
+             const std::string& label, bool last) override {
     Reduction reduction{.type = type, .count = count, .order = order_, .label = label};
     std::vector<void*> reached(partials.begin(), partials.end());
-    if (!in_host_memory()) stage(partials, count * size_of(type), reduction, reached);
+    const Slice mine = whom == SumFor::kAll ? Slice{0, count} : slice_of(count, group_.size(), group_.rank());
+    if (!in_host_memory()) stage(partials, count, mine, reduction, reached);
     reduction.partials = reached;
     // The last one is not worth a hand-over to the group's thread: nothing is left to compute meanwhile.
     if (last)
-      group_.all_reduce(reduction);
+      whom == SumFor::kAll ? group_.all_reduce(reduction) : group_.reduce_scatter(reduction);
     else
-      tickets_.push_back(group_.start_all_reduce(reduction));
+      tickets_.push_back(whom == SumFor::kAll ? group_.start_all_reduce(reduction)
+                                              : group_.start_reduce_scatter(reduction));
   }
 
   void finish() override {
@@ -44,8 +46,10 @@ class DirectExchange : public Exchange {
 
   // The group runs one collective at a time, so that all of them can pass through the same memory: in when
   // the bucket is final, out when it is summed, both on the thread that runs the collective.
-  void stage(std::span<void* const> partials, int64_t bytes, Reduction& reduction,
+  void stage(std::span<void* const> partials, int64_t count, Slice mine, Reduction& reduction,
              std::vector<void*>& reached) {
+    const int64_t element = size_of(reduction.type);
+    const int64_t bytes = count * element;
     make_room(static_cast<int64_t>(partials.size()), bytes);
     for (size_t p = 0; p < partials.size(); ++p)
       reached[p] = staging_.data() + static_cast<int64_t>(p) * staging_stride_;
@@ -56,8 +60,10 @@ class DirectExchange : public Exchange {
       for (size_t p = 0; p < from.size(); ++p) stream.copy(reached[p], from[p], bytes);
       stream.synchronize();
     };
-    reduction.after = [&stream, bytes, from = reached[0], to = partials[0]] {
-      stream.copy(to, from, bytes);
+    const auto at = [&](void* base) -> void* { return static_cast<char*>(base) + mine.begin * element; };
+    reduction.after = [&stream, summed = mine.size() * element, from = at(reached[0]), to = at(partials[0])] {
+      if (summed == 0) return;
+      stream.copy(to, from, summed);
       stream.synchronize();
     };
   }

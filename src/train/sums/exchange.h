@@ -1,9 +1,8 @@
 // Exchange: what happens to gradients between workers.
 //
 // LeafSums (train/sums/leaf_sums.h) keeps the books of leaves and the tree, and hands over this worker's
-// partial sums bucket by bucket, while backward goes on. `direct`: all workers end with the sum. An exchange
-// that leaves the sum with the owner of each block alone, or that has servers complete the tree, is another
-// implementation.
+// partial sums bucket by bucket, while backward goes on. All workers end with the sum, or each with the slice
+// of it that it owns. An exchange that has servers complete the tree is another implementation.
 #pragma once
 #include <memory>
 #include <span>
@@ -15,6 +14,9 @@
 
 namespace lockstep {
 
+// Who has the sum of a bucket: everyone, or each the slice_of it that is its own (ZeRO).
+enum class SumFor : uint8_t { kAll, kOwners };
+
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -23,8 +25,8 @@ class Exchange {
   virtual std::unique_ptr<Buffer> allocate(int64_t bytes) = 0;
   // These elements of the partial sums, which lie in the order of leaves, are final when the compute stream
   // has come to this point. `last`: no more will come in this step. The sum lands in the first one.
-  virtual void start(SumType type, std::span<void* const> partials, int64_t count, const std::string& label,
-                     bool last) = 0;
+  virtual void start(SumType type, std::span<void* const> partials, int64_t count, SumFor whom,
+                     const std::string& label, bool last) = 0;
   // What is put on the compute stream from here on finds the sums.
   virtual void finish() = 0;
   // A few numbers of the host's, at once.
@@ -32,8 +34,9 @@ class Exchange {
                    const std::string& label) = 0;
 };
 
-// Over the group's all_reduce, in the order of the canonical tree or the fast one. Where the device has
-// memory of its own, which this group's transport does not reach, buckets pass through memory of the host.
+// Over the group's all_reduce and reduce_scatter, in the order of the canonical tree or the fast one. Where
+// the device has memory of its own, which this group's transport does not reach, buckets pass through memory
+// of the host.
 std::unique_ptr<Exchange> make_direct_exchange(Group& group, Backend& backend, SumOrder order);
 
 }  // namespace lockstep

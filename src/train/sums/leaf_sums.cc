@@ -27,7 +27,8 @@ LeafSums::LeafSums(Backend& backend, const FlatLayout& layout, const std::vector
     : layout_(layout),
       tree_(tree),
       group_(group),
-      buckets_(group == nullptr ? Buckets() : Buckets(layout, options.bucket_bytes)),
+      buckets_(group == nullptr ? Buckets() : Buckets(layout, options.bucket_bytes, options.owned)),
+      owned_(options.owned),
       exchange_(exchange_of(backend, options, group)),
       slots_(backend, layout, tables, stack_depth(tree.own(), tree.leaves()),
              allocator(backend, exchange_.get())),
@@ -59,6 +60,7 @@ void LeafSums::start_bucket(int64_t bucket) {
   for (size_t slot = 0; slot < tree_.partials(group_->rank()).size(); ++slot)
     partials.push_back(slots_.at(static_cast<int64_t>(slot), elements.begin));
   exchange_->start(sum_type(layout_.sums_dtype(elements.begin)), partials, elements.size(),
+                   owned_ && bucket < buckets_.gradient_count() ? SumFor::kOwners : SumFor::kAll,
                    fmt::format("gradients, bucket {} of {}", bucket + 1, buckets_.count()),
                    bucket + 1 == buckets_.count());
 }

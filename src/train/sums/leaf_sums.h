@@ -4,7 +4,7 @@
 // what is left are its partial sums. The workers' partial sums complete the tree: gradients and statistics by
 // the exchange (train/sums/exchange.h), lists of rows by everybody merging everybody's
 // (train/sums/row_exchange.h). The root then lies in slot 0 of every worker, with the same bits for any
-// number of them.
+// number of them; where workers own pieces of the buckets, of these alone.
 //
 // Everything here is put on the compute stream; the host waits in finish() alone, and only for other workers.
 //
@@ -60,6 +60,7 @@ class LeafSums {
   SumTree tree_;
   Group* group_;
   Buckets buckets_;
+  bool owned_;
   std::unique_ptr<Exchange> exchange_;  // null where every worker goes on with what it has
   GradientSlots slots_;
   LossTotals totals_;

@@ -12,6 +12,8 @@ struct ReduceOptions {
   // False: nothing is sent, and every worker goes on with what it has. Only good for measuring what
   // communication costs.
   bool exchange = true;
+  // Every worker ends with the sums of the gradients that it owns alone (train/state/ownership.h).
+  bool owned = false;
 };
 
 }  // namespace lockstep

@@ -25,8 +25,28 @@ SumTree::SumTree(int64_t leaves, int64_t microbatches, SumOrder order, const Gro
   leaves_ = group == nullptr ? 1 : group->size();
 }
 
+SumTree SumTree::in_rounds(int64_t leaves, int64_t microbatches, const Group& group) {
+  SumTree tree(leaves, microbatches, SumOrder::kCanonical, &group);
+  const int64_t ranks = group.size(), rank = group.rank();
+  tree.own_ = {0, (leaves - rank + ranks - 1) / ranks};
+  tree.first_ = rank * tree.per_leaf_;
+  tree.stride_ = ranks;
+  return tree;
+}
+
+int64_t SumTree::microbatch(int64_t index) const {
+  return first_ + index / per_leaf_ * stride_ * per_leaf_ + index % per_leaf_;
+}
+
+std::optional<int64_t> SumTree::index_of(int64_t microbatch) const {
+  const int64_t leaf = (microbatch - first_) / per_leaf_;
+  if (microbatch < first_ || leaf % stride_ != 0) return std::nullopt;
+  const int64_t index = leaf / stride_ * per_leaf_ + (microbatch - first_) % per_leaf_;
+  return index < microbatches() ? std::optional(index) : std::nullopt;
+}
+
 std::vector<SumTree::Partial> SumTree::partials(int rank) const {
-  if (group_ == nullptr) return {{own_, end_microbatch()}};
+  if (group_ == nullptr) return {{own_, microbatches()}};
   const LeafSplit& split = group_->split();
   if (order_ == SumOrder::kFast)
     return {{{rank, rank + 1}, split.range(rank).size() * microbatches_per_leaf_}};

@@ -4,7 +4,10 @@
 // sum per maximal aligned subtree of its range (comm/leaf_split.h); the bits do not depend on who owns what.
 // fast: the workers themselves are the leaves. Each adds up the same microbatches into a single sum, so that
 // less is held and sent, and the bits depend on how many they are.
+// In rounds (ZeRO-2) workers take leaves in turns, the canonical ones: leaf r N + w is worker w's in round r,
+// so that the leaves of a round are neighbours, and whoever owns an element adds them as one worker would.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "comm/group.h"
@@ -15,16 +18,20 @@ class SumTree {
  public:
   // Without a group one worker owns everything.
   SumTree(int64_t leaves, int64_t microbatches, SumOrder order, const Group* group);
+  static SumTree in_rounds(int64_t leaves, int64_t microbatches, const Group& group);
 
   SumOrder order() const { return order_; }
   int64_t leaves() const { return leaves_; }
   // Of this worker. Microbatches are counted over the whole step.
-  LeafRange own() const { return own_; }
-  int64_t first_microbatch() const { return first_; }
-  int64_t end_microbatch() const { return first_ + own_.size() * per_leaf_; }
+  LeafRange own() const { return own_; }  // in rounds: their numbers
+  int64_t microbatches_per_leaf() const { return per_leaf_; }
+  int64_t microbatches() const { return own_.size() * per_leaf_; }
+  // The one that is worked on as the index-th, and which of them one is; nothing of another worker's.
+  int64_t microbatch(int64_t index) const;
+  std::optional<int64_t> index_of(int64_t microbatch) const;
   bool begins_leaf(int64_t microbatch) const { return (microbatch - first_) % per_leaf_ == 0; }
   bool ends_leaf(int64_t microbatch) const { return (microbatch - first_ + 1) % per_leaf_ == 0; }
-  bool is_last(int64_t microbatch) const { return microbatch + 1 == end_microbatch(); }
+  bool is_last(int64_t microbatch) const { return microbatch == this->microbatch(microbatches() - 1); }
 
   struct Partial {
     LeafRange leaves;
@@ -41,6 +48,7 @@ class SumTree {
   LeafRange own_;
   int64_t first_ = 0;
   int64_t per_leaf_ = 1;
+  int64_t stride_ = 1;  // from one leaf of this worker to the next
 };
 
 }  // namespace lockstep

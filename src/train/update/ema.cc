@@ -21,7 +21,7 @@ Graph build_ema_update(Type params, const std::vector<RowTable>& tables, double 
   LOCKSTEP_CHECK(decay > 0 && decay < 1, "a decay of {}", decay);
   Graph graph(all_ops(), "ema");
   Builder b(graph);
-  average(b, "params", "average", params, decay);
+  if (params.shape.numel() > 0) average(b, "params", "average", params, decay);
   for (const RowTable& table : tables)
     average(b, table.name, average_name(table.name), {DType::kF32, table.table}, decay);
   return graph;

@@ -17,7 +17,7 @@ namespace lockstep {
 
 std::string average_name(std::string_view param);
 
-// `params`: the type of the flat buffer.
+// `params`: the type of the flat buffer, of which there may be nothing.
 // Inputs: params @param, of the type that they are stored in, and average @state, which is f32 whatever that
 // is, both [numel] of the flat buffers; for each table with row gradients its parameter and average_name of
 // it, whose rows must be up to date. Updates the averages in place. 0 < decay < 1.

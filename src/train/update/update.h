@@ -23,9 +23,17 @@ inline constexpr int64_t kLrHistory = 1024;
 Graph build_norm(const FlatLayout& layout, const std::vector<RowTable>& tables,
                  const OptimizerSettings& settings);
 
-// Inputs: of a part of the elements, params @param, grads @grad and the optimizer's state; scale f32[], lr
-// f32[], step i64[]; of parameters in bf16 kUpdateRounding i64[2]; for each table its parameter, moments,
-// last steps, gradient ids and rows.
+// The same where workers own pieces of the gradients: first each makes the parts of the norm that its own
+// give, then the parts of all, `squares` in the order of the layout, stand for the gradients. Inputs of the
+// first: piece_name(i) @grad of every piece that is not empty; its output are their parts.
+std::string piece_name(size_t piece);
+Graph build_square_sums(DType dtype, const std::vector<Slice>& pieces);
+Graph build_norm_of_squares(const FlatLayout& layout, const std::vector<RowTable>& tables,
+                            const OptimizerSettings& settings);
+
+// Inputs: of a part of the elements, unless it is empty, params @param, grads @grad and the optimizer's
+// state; scale f32[], lr f32[], step i64[]; of parameters in bf16 kUpdateRounding i64[2]; for each table its
+// parameter, moments, last steps, gradient ids and rows.
 Graph build_update(const FlatLayout& layout, Slice part, const std::vector<ParamInit>& params,
                    const std::vector<RowTable>& tables, const OptimizerSettings& settings);
 

@@ -22,7 +22,7 @@ namespace lockstep::cpu {
   /* attention */ X(attention) X(attention_grad) X(attention_qkv) X(attention_qkv_grad) X(rope) \
   /* tables */ X(embedding) X(embedding_grad) X(gather) X(scatter_add) X(embedding_bag) X(embedding_bag_grad) \
   /* random */ X(dropout) X(round_stochastic) \
-  /* optimizers */ X(global_norm) X(sgd) X(adam) X(adamw) X(lion) X(sgd_rounded) X(adam_rounded) X(adamw_rounded) X(lion_rounded) X(lamb) X(adafactor) X(row_gradient) X(adamw_catch_up) X(adamw_rows)
+  /* optimizers */ X(global_norm) X(square_sums) X(norm_of_squares) X(sgd) X(adam) X(adamw) X(lion) X(sgd_rounded) X(adam_rounded) X(adamw_rounded) X(lion_rounded) X(lamb) X(adafactor) X(row_gradient) X(adamw_catch_up) X(adamw_rows)
 // clang-format on
 
 #define DECLARE(name) KernelDef name##_kernel();

@@ -26,6 +26,26 @@ __global__ void __launch_bounds__(kThreads) squares_kernel(const float* x, int64
   partials[blockIdx.x] = total;
 }
 
+// The sums of single blocks, for workers that hold parts of what the norm is of.
+__global__ void __launch_bounds__(kThreads)
+    block_squares_kernel(const float* x, int64_t count, double* sums) {
+  const int64_t block = (int64_t{blockIdx.x} * kThreads + threadIdx.x) / 32;
+  const int64_t begin = block * kNormBlock;
+  if (begin >= count) return;
+  const double sum = warp_square_sum(begin, min(count, begin + kNormBlock), [&](int64_t i) { return x[i]; });
+  if (threadIdx.x % 32 == 0) sums[block] = sum;
+}
+
+// 64 of them in index order, as squares_kernel adds them.
+__global__ void __launch_bounds__(kThreads)
+    group_kernel(const double* sums, int64_t blocks, double* partials) {
+  const int64_t group = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  if (group * 64 >= blocks) return;
+  double total = 0;
+  for (int64_t block = group * 64; block < min(blocks, group * 64 + 64); ++block) total += sums[block];
+  partials[group] = total;
+}
+
 __global__ void __launch_bounds__(1024) norm_kernel(const double* partials, int64_t count, float* norm) {
   double sum = 0;
   for (int64_t i = threadIdx.x; i < count; i += 1024) sum += partials[i];
@@ -54,6 +74,39 @@ void global_norm(cudaStream_t stream, const float* const* buffers, const int64_t
   }
   norm_kernel<<<1, 1024, 0, stream>>>(partials, used, norm);
   require_launched("global_norm");
+}
+
+void square_sums(cudaStream_t stream, const float* const* buffers, const int64_t* counts, int number,
+                 double* sums) {
+  for (int i = 0; i < number; ++i) {
+    const int64_t blocks = ceil_div(counts[i], kNormBlock);
+    if (blocks > 0)
+      block_squares_kernel<<<static_cast<unsigned>(ceil_div(blocks, kThreads / 32)), kThreads, 0, stream>>>(
+          buffers[i], counts[i], sums);
+    sums += blocks;
+  }
+  require_launched("square_sums");
+}
+
+int64_t norm_of_squares_workspace(const int64_t* blocks, int buffers) {
+  int64_t groups = 0;
+  for (int i = 0; i < buffers; ++i) groups += ceil_div(blocks[i], 64);
+  return groups * int64_t{sizeof(double)};
+}
+
+void norm_of_squares(cudaStream_t stream, const double* const* sums, const int64_t* blocks, int number,
+                     float* norm, void* workspace) {
+  auto* partials = static_cast<double*>(workspace);
+  int64_t used = 0;
+  for (int i = 0; i < number; ++i) {
+    const int64_t groups = ceil_div(blocks[i], 64);
+    if (groups > 0)
+      group_kernel<<<static_cast<unsigned>(ceil_div(groups, kThreads)), kThreads, 0, stream>>>(
+          sums[i], blocks[i], partials + used);
+    used += groups;
+  }
+  norm_kernel<<<1, 1024, 0, stream>>>(partials, used, norm);
+  require_launched("norm_of_squares");
 }
 
 }  // namespace lockstep::cuda

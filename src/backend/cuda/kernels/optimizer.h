@@ -72,6 +72,14 @@ int64_t global_norm_workspace(const int64_t* counts, int buffers);
 void global_norm(cudaStream_t stream, const float* const* buffers, const int64_t* counts, int number,
                  float* norm, void* workspace);
 
+// The same in two halves: the sums of all blocks of all buffers, one after another; and the norm from such
+// sums, those of a buffer in each operand.
+void square_sums(cudaStream_t stream, const float* const* buffers, const int64_t* counts, int number,
+                 double* sums);
+int64_t norm_of_squares_workspace(const int64_t* blocks, int buffers);
+void norm_of_squares(cudaStream_t stream, const double* const* sums, const int64_t* blocks, int number,
+                     float* norm, void* workspace);
+
 struct RowState {
   float *p, *m, *v;
   int32_t* last;

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/kernel_def.h"
 #include "backend/cuda/kernels/optimizer.h"
+#include "ops/norm_parts.h"
 #include "ops/optimizer.h"
 
 namespace lockstep::cuda {
@@ -209,6 +210,45 @@ class GlobalNorm : public NodeKernel {
   std::vector<int64_t> counts_;
 };
 
+class SquareSums : public NodeKernel {
+ public:
+  SquareSums(const Graph& graph, const Node& node, Device&) {
+    for (const Value input : node.inputs) counts_.push_back(graph.type(input).shape.numel());
+  }
+
+ protected:
+  void launch(const KernelArgs& args, cudaStream_t stream) override {
+    std::vector<const float*> buffers;
+    for (size_t i = 0; i < counts_.size(); ++i) buffers.push_back(in(args, i));
+    square_sums(stream, buffers.data(), counts_.data(), static_cast<int>(counts_.size()),
+                static_cast<double*>(args.outputs[0]));
+  }
+
+ private:
+  std::vector<int64_t> counts_;
+};
+
+class NormOfSquares : public NodeKernel {
+ public:
+  NormOfSquares(const Graph& graph, const Node& node, Device&) {
+    for (const Value input : node.inputs) blocks_.push_back(graph.type(input).shape.numel() / kNormPartBytes);
+  }
+  int64_t workspace_bytes() const override {
+    return norm_of_squares_workspace(blocks_.data(), static_cast<int>(blocks_.size()));
+  }
+
+ protected:
+  void launch(const KernelArgs& args, cudaStream_t stream) override {
+    std::vector<const double*> sums;
+    for (size_t i = 0; i < blocks_.size(); ++i) sums.push_back(static_cast<const double*>(args.inputs[i]));
+    norm_of_squares(stream, sums.data(), blocks_.data(), static_cast<int>(blocks_.size()), out(args, 0),
+                    args.workspace);
+  }
+
+ private:
+  std::vector<int64_t> blocks_;
+};
+
 }  // namespace
 
 void add_optimizers(KernelDefs& defs) {
@@ -219,6 +259,8 @@ void add_optimizers(KernelDefs& defs) {
   defs.push_back({"lamb", "cuda.lamb", refuse_unless_f32, make_kernel<Lamb>});
   defs.push_back({"adafactor", "cuda.adafactor", refuse_unless_f32, make_kernel<Adafactor>});
   defs.push_back({"global_norm", "cuda.global_norm", refuse_unless_f32, make_kernel<GlobalNorm>});
+  defs.push_back({"square_sums", "cuda.square_sums", refuse_unless_f32, make_kernel<SquareSums>});
+  defs.push_back({"norm_of_squares", "cuda.norm_of_squares", refuse_unless_f32, make_kernel<NormOfSquares>});
 }
 
 }  // namespace lockstep::cuda

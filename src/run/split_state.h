@@ -1,0 +1,74 @@
+// SplitState: tensors that workers own pieces of, as the leader reads and writes them (checkpoints, averages
+// that are evaluated).
+//
+// The leader asks for some bytes of a tensor at a time, and whoever owns of them sends what it has; or it
+// gives some, and everybody takes what it owns. The others are in Workers::agree meanwhile and do what the
+// leader says. So nobody ever holds more of what is not its own than these bytes.
+#pragma once
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+
+#include "run/workers.h"
+#include "train/checkpoint/training_checkpoints.h"
+#include "train/step/train_step.h"
+
+namespace lockstep {
+
+class SplitState {
+ public:
+  SplitState(Workers& workers, TrainStep& train);
+
+  // Of the leader.
+  void read(const StateTensor& tensor, int64_t first, std::span<std::byte> into);
+  void write(const StateTensor& tensor, int64_t first, std::span<const std::byte> from);
+  // All averages in one flat buffer on the device; nothing where they are whole, or none are kept.
+  std::unique_ptr<Buffer> averages();
+
+ private:
+  struct Request;
+  // Of the others: one request of the leader.
+  void serve();
+  Request request_of(const StateTensor& tensor, int64_t first, size_t bytes) const;
+  void broadcast(Request& request);
+  void give(const StateTensor& tensor, Slice wanted);
+  void take(const StateTensor& tensor, Slice given, const std::byte* from);
+
+  Workers& workers_;
+  Group& group_;
+  TrainStep& train_;
+};
+
+// Lets the thread that writes a checkpoint ask the thread that may speak to other workers for bytes of a
+// tensor that is split. Who waits for them when the queue goes gets an error.
+class PieceQueue {
+ public:
+  using Read = std::function<void(const StateTensor& tensor, int64_t first, std::span<std::byte> into)>;
+
+  PieceQueue() = default;
+  ~PieceQueue() { close(); }
+  PieceQueue(const PieceQueue&) = delete;
+  PieceQueue& operator=(const PieceQueue&) = delete;
+
+  // For the thread that asks; may outlive the queue.
+  Read reader() const;
+  // On the thread that answers: waits at most so long for somebody to ask. What `read` throws is thrown here,
+  // and to who has asked.
+  void answer(std::chrono::milliseconds time, const Read& read);
+  void close();
+
+ private:
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable changed;
+    const StateTensor* tensor = nullptr;  // null: nobody asks
+    int64_t first = 0;
+    std::span<std::byte> into;
+    std::exception_ptr error;
+    bool closed = false;
+  };
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
+
+}  // namespace lockstep

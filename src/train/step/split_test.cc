@@ -1,0 +1,257 @@
+// Workers that own pieces of the state, and of the gradients, give the bits of one.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+
+#include "base/error.h"
+#include "comm/wire/wire_testing.h"
+#include "model/encoder.h"
+#include "model/gpt.h"
+#include "model/llama.h"
+#include "model/resnet.h"
+#include "model/stored_params.h"
+#include "model/tabular.h"
+#include "train/step/synthetic.h"
+#include "train/step/train_memory.h"
+#include "train/step/train_step.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMicrobatches = 8;
+// Several buckets, of blocks that not all workers get one of.
+constexpr int64_t kSmallBucket = 16384;
+
+struct Outcome {
+  std::string hash;
+  double loss = 0;
+  double norm = 0;
+  int64_t count = 0;
+  bool operator==(const Outcome&) const = default;
+};
+
+// The optimizer's tensors and the averages, put together from what all workers own of them.
+class Collected {
+ public:
+  void add(TrainStep& train) {
+    const std::lock_guard lock(mutex_);
+    for (const auto* tensors : {&train.state().optimizer(), &train.state().averages()})
+      for (const StateTensor& tensor : *tensors) {
+        std::vector<char>& bytes = tensors_[tensor.name];
+        bytes.resize(static_cast<size_t>(tensor.bytes()));
+        const int64_t element = size_of(tensor.dtype);
+        for (const StatePiece& piece : pieces_of(tensor)) {
+          train.backend().download(bytes.data() + piece.first * element, piece.data, piece.count * element);
+          elements_[tensor.name] += piece.count;
+        }
+      }
+  }
+  const std::map<std::string, std::vector<char>>& tensors() const { return tensors_; }
+  const std::map<std::string, int64_t>& elements() const { return elements_; }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::vector<char>> tensors_;
+  std::map<std::string, int64_t> elements_;
+};
+
+Outcome run(const Model& model, TrainOptions options, Group* group, Collected& state) {
+  const auto backend = make_cpu_backend(1);
+  options.microbatches = kMicrobatches;
+  options.workers = group == nullptr ? 1 : group->size();
+  TrainStep train(model, *backend, options, group);
+  StepResult result;
+  for (int64_t step = 1; step <= 3; ++step)
+    result =
+        train.run(1e-2, [&](int64_t m) { set_synthetic_inputs(train, model, 11, step * kMicrobatches + m); });
+  state.add(train);
+  return {train.weights_sha256(), result.loss, result.grad_norm, result.count};
+}
+
+TrainOptions with_stage(int zero, int64_t leaves, int64_t bucket = kSmallBucket) {
+  TrainOptions options;
+  options.zero = zero;
+  options.leaves = leaves;
+  options.reduce.bucket_bytes = bucket;
+  options.seed = 7;
+  return options;
+}
+
+// `sizes`: workers on each host.
+void expect_bits_of_one(const Model& model, const TrainOptions& options, const std::vector<int>& sizes,
+                        bool split_all = true) {
+  Collected alone, together;
+  const Outcome one = run(model, options, nullptr, alone);
+  int ranks = 0;
+  for (const int size : sizes) ranks += size;
+  std::vector<Outcome> all(static_cast<size_t>(ranks));
+  testing::on_hosts(sizes, LeafSplit::search(options.leaves, ranks), [&](Group& group) {
+    all[static_cast<size_t>(group.rank())] = run(model, options, &group, together);
+  });
+  for (const Outcome& outcome : all) EXPECT_EQ(outcome, one) << ranks << " workers, ZeRO-" << options.zero;
+  EXPECT_EQ(together.tensors(), alone.tensors());
+  // Every element of the state has one owner.
+  if (split_all) {
+    EXPECT_EQ(together.elements(), alone.elements());
+  }
+}
+
+Model small_gpt() { return build_gpt({1, 48, 2, 101, 2, 9, 0.0}); }
+
+TEST(Split, OnAnyHosts) {
+  for (const int zero : {1, 2})
+    for (const std::vector<int>& sizes :
+         {std::vector{2}, std::vector{3}, std::vector{1, 1}, std::vector{2, 1}, std::vector{1, 1, 1, 1}})
+      expect_bits_of_one(small_gpt(), with_stage(zero, 8), sizes);
+}
+
+TEST(Split, SeveralMicrobatchesPerLeaf) {
+  for (const int zero : {1, 2})
+    for (const int ranks : {2, 3, 4}) expect_bits_of_one(small_gpt(), with_stage(zero, 4), {ranks});
+}
+
+TEST(Split, OneBucket) {
+  for (const int zero : {1, 2}) expect_bits_of_one(small_gpt(), with_stage(zero, 8, 0), {1, 2});
+}
+
+TEST(Split, DropoutAndAverages) {
+  const Model model = build_encoder({.layers = 1,
+                                     .dim = 48,
+                                     .heads = 2,
+                                     .hidden = 96,
+                                     .vocab = 61,
+                                     .classes = 3,
+                                     .batch = 2,
+                                     .seq = 9,
+                                     .dropout = 0.2});
+  for (const int zero : {1, 2}) {
+    TrainOptions options = with_stage(zero, 8);
+    options.ema = 0.9;
+    expect_bits_of_one(model, options, {1, 2});
+  }
+}
+
+TEST(Split, PureBf16) {
+  const Model model = stored_in(DType::kBF16, small_gpt());
+  for (const int zero : {1, 2}) {
+    TrainOptions options = with_stage(zero, 8);
+    options.passes.compute = DType::kBF16;
+    options.optimizer.moments = DType::kBF16;
+    options.ema = 0.9;
+    expect_bits_of_one(model, options, {2, 1});
+  }
+}
+
+TEST(Split, TablesStayWithEveryWorker) {
+  const Model model = build_tabular({2, 400, 8, 3, {9}, {7}, 6});
+  TrainOptions options = with_stage(1, 8);
+  options.ema = 0.9;
+  expect_bits_of_one(model, options, {1, 2}, false);
+}
+
+TEST(Split, StatisticsStayWithEveryWorker) {
+  expect_bits_of_one(build_resnet({18, 4, 32, 5, 2}), with_stage(1, 4), {1, 2});
+}
+
+TEST(SplitLong, EveryOptimizer) {
+  for (const char* name : {"sgd", "adam", "adamw", "lion"})
+    for (const int zero : {1, 2})
+      for (const int ranks : {2, 3, 4}) {
+        SCOPED_TRACE(name);
+        TrainOptions options = with_stage(zero, 4);
+        options.optimizer.name = name;
+        options.ema = 0.9;
+        expect_bits_of_one(small_gpt(), options, {ranks});
+      }
+}
+
+TEST(SplitLong, LlamaAndTiedGptOnEveryMapOfHosts) {
+  const Model llama = build_llama({.layers = 2,
+                                   .dim = 48,
+                                   .heads = 6,
+                                   .kv_heads = 2,
+                                   .hidden = 100,
+                                   .vocab = 101,
+                                   .batch = 2,
+                                   .seq = 17,
+                                   .tied = true});
+  for (const int zero : {1, 2})
+    for (const int ranks : {2, 3, 4})
+      for (const std::vector<int>& sizes : testing::all_host_maps(ranks))
+        for (const Model* model : {&llama}) {
+          expect_bits_of_one(*model, with_stage(zero, 8), sizes);
+          expect_bits_of_one(build_gpt({2, 48, 3, 101, 2, 17, 0.1}), with_stage(zero, 8), sizes);
+        }
+}
+
+TEST(Split, TakesWhatIsPlanned) {
+  for (const int zero : {0, 1, 2})
+    for (const int64_t leaves : {4, 8})
+      for (const std::vector<int>& sizes : {std::vector{2}, std::vector{1, 1, 1, 1}}) {
+        int ranks = 0;
+        for (const int size : sizes) ranks += size;
+        testing::on_hosts(sizes, LeafSplit::search(leaves, ranks), [&](Group& group) {
+          const auto backend = make_cpu_backend(1);
+          TrainOptions options = with_stage(zero, leaves);
+          options.ema = 0.9;
+          options.microbatches = kMicrobatches;
+          options.workers = group.size();
+          options = options_in(&group, *backend, options);
+          const Model model = small_gpt();
+          const TrainPlans plans = plan_training(model, *backend, options);
+          TrainStep train(model, *backend, options, &group);
+          EXPECT_NEAR(static_cast<double>(train_memory(plans, options).bytes()),
+                      static_cast<double>(train.planned_bytes()), 64)
+              << "ZeRO-" << zero << ", " << leaves << " leaves, rank " << group.rank() << " of " << ranks;
+          group.barrier();
+        });
+      }
+}
+
+// Per parameter in fp32: of two moments 1/N, of the sums of gradients as many as the leaves need; the
+// gradients of a microbatch pass by.
+TEST(Split, HoldsAnNthOfWhatIsSplit) {
+  const auto backend = make_null_backend();
+  const Model model = build_gpt({2, 256, 4, 1024, 2, 9, 0.0});
+  const auto planned = [&](int zero) {
+    TrainOptions options = with_stage(zero, 8, 64 << 10);
+    options.microbatches = options.leaves;
+    options.workers = 8;
+    return train_memory(plan_training(model, *backend, options), options);
+  };
+  const TrainMemory whole = planned(0), first = planned(1), second = planned(2);
+  EXPECT_EQ(first.parameters, whole.parameters);
+  EXPECT_NEAR(static_cast<double>(first.state), static_cast<double>(whole.state) / 8,
+              0.03 * static_cast<double>(whole.state));
+  EXPECT_NEAR(static_cast<double>(second.state), static_cast<double>(first.state),
+              0.03 * static_cast<double>(whole.state));
+  // A whole gradient before; then an eighth of it, and what is on its way.
+  EXPECT_NEAR(static_cast<double>(second.gradients), static_cast<double>(whole.gradients) / 8,
+              0.05 * static_cast<double>(whole.gradients));
+  EXPECT_LT(static_cast<double>(second.gradients + second.arena),
+            0.6 * static_cast<double>(whole.gradients + whole.arena));
+}
+
+std::string refusal(const Model& model, const TrainOptions& options) {
+  try {
+    plan_training(model, *make_null_backend(), options);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Split, SaysWhatItCannotSplit) {
+  TrainOptions options = with_stage(1, 1);
+  options.workers = 2;
+  options.optimizer.name = "lamb";
+  EXPECT_NE(refusal(small_gpt(), options).find("lamb needs norms or means of whole ones"), std::string::npos);
+  options = with_stage(2, 1);
+  EXPECT_NE(refusal(build_tabular({2, 400, 8, 3, {9}, {7}, 6}), options).find("are lists of rows"),
+            std::string::npos);
+  EXPECT_NE(refusal(build_resnet({18, 4, 32, 5, 2}), options).find("running statistics"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep

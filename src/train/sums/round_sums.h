@@ -1,0 +1,85 @@
+// RoundSums: the sums of a step where a worker keeps of each bucket nothing but the piece that it owns
+// (ZeRO-2).
+//
+// Workers take the leaves in turns (SumTree::in_rounds). In each round every one of them sums one leaf; as
+// soon as backward of its last microbatch has finished a bucket, everybody's piece of it goes to its owner,
+// who adds up what comes in the order of leaves: by the stack that one worker has (comm/leaf_stack.h), over
+// its piece alone. What it holds from round to round are log2(V/N) + 1 sums of 1/N of the elements where N is
+// a power of two, and at most log2(V) + 1 elsewhere; the bits are those of one worker. With one microbatch
+// per leaf a bucket's memory is free again when the next one is final.
+//
+// A gradient is sent once per leaf, where LeafSums sends once per step what a worker has added up before.
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "comm/leaf_stack.h"
+#include "train/state/ownership.h"
+#include "train/sums/loss_totals.h"
+#include "train/sums/sum_tree.h"
+
+namespace lockstep {
+
+class RoundSums {
+ public:
+  RoundSums(Backend& backend, const FlatLayout& layout, const Ownership& ownership, const SumTree& tree,
+            Group& group);
+
+  const SumTree& tree() const { return tree_; }
+  const Buckets& buckets() const { return buckets_; }
+  int64_t rounds() const { return rounds_; }
+  // Of the leaf of a round, on the device; after finish() the first is that of the step.
+  LossTotals& totals() { return totals_; }
+
+  // Where a byte of the leaf's gradients lies, on the device.
+  using At = std::function<void*(int64_t offset)>;
+  // To be told while the last microbatch of the round's leaf is added: how many bytes are final. On return
+  // the parts of the buckets before the last one that is may be overwritten.
+  void ready(int64_t round, int64_t bytes, const At& at);
+  // All of the round has been summed. A worker without a leaf in it says nothing but this.
+  void finish_round(int64_t round);
+  // The sums are complete. Requests as those of LeafSums.
+  int64_t finish(int64_t request);
+  // The sum of one of the slices that this worker owns, on the device.
+  void* root(size_t slice) const;
+
+  double comm_seconds() const { return comm_seconds_; }  // spent waiting so far
+  int64_t bytes() const;
+  static int64_t planned_bytes(const FlatLayout& layout, const Ownership& ownership, int64_t leaves,
+                               MemoryKind device);
+
+ private:
+  struct Piece {
+    Slice elements;      // of the layout
+    int64_t offset = 0;  // among those that this worker owns
+  };
+  void start(int64_t round, int64_t bucket, const At& at);
+  void pack(int64_t bucket, const void* from);
+  void add_up(int64_t round, int64_t bucket);
+  void wait();
+  LossTotal total_of(const std::vector<LossTotal>& leaves) const;
+  std::byte* sum(int64_t slot, int64_t element) const;
+  // Within a round there are more of them than are kept.
+  std::byte* sum_in_round(int64_t slot, int64_t element);
+
+  Backend& backend_;
+  FlatLayout layout_;
+  SumTree tree_;
+  Group& group_;
+  Buckets buckets_;
+  int64_t leaves_, rounds_, element_;
+  std::vector<Piece> pieces_;  // per bucket
+  int64_t owned_;              // elements
+  LossTotals totals_;
+  LeafStack stack_;                            // before the round at hand
+  std::vector<std::unique_ptr<Buffer>> sums_;  // kept between rounds, per slot, in memory of the host
+  std::vector<std::byte> scratch_;             // a chunk of those that are not
+  std::unique_ptr<Buffer> root_;               // on a device with memory of its own
+  SharedBuffer send_, receive_;                // one piece of a bucket for each worker, and from each
+  std::vector<Group::Ticket> tickets_;
+  int64_t started_ = 0;  // buckets of the round
+  double comm_seconds_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,199 @@
+// Runs whose workers own pieces of the state (ZeRO): the bits of one worker, checkpoints that any layout goes
+// on from, and what such a run takes and sends.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+
+#include "run/worker_processes.h"
+
+namespace lockstep {
+namespace {
+
+using Settings = std::vector<std::string>;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;  // which takes memory of its own
+#else
+constexpr bool kSanitized = false;
+#endif
+
+Settings operator+(Settings a, const Settings& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Settings layout(int workers, int stage, const std::string& transport = "auto") {
+  return {fmt::format("strategy.workers={}", workers), fmt::format("strategy.zero={}", stage),
+          "strategy.transport=" + transport};
+}
+
+struct Layout {
+  int workers = 2;
+  int stage = 1;
+  std::string transport = "auto";
+};
+
+const Settings kFour = {"strategy.leaves=4", "strategy.threads=1"};
+
+// The same weights, steps and evaluations, and in the last checkpoint the same optimizer and averages.
+void expect_bits_of_one(const char* text, const Settings& more, const std::vector<Layout>& layouts) {
+  const TrainCase job(text);
+  const Settings settings = more + kFour + Settings{"train.steps=8"};
+  const RunSummary one = job.trained("one", settings);
+  for (const Layout& how : layouts) {
+    const std::string run = fmt::format("{}-workers-zero-{}-{}", how.workers, how.stage, how.transport);
+    SCOPED_TRACE(run);
+    const RunSummary found = job.trained(run, settings + layout(how.workers, how.stage, how.transport));
+    EXPECT_EQ(found.weights_sha256, one.weights_sha256);
+    EXPECT_EQ(found.identity_sha256, one.identity_sha256);
+    EXPECT_EQ(found.zero, how.stage);
+    expect_same_steps(job.metrics(run), job.metrics("one"));
+    expect_same_evaluations(job.metrics(run), job.metrics("one"));
+    for (const char* file : {"optimizer.safetensors", "average.safetensors"}) {
+      const std::string path = std::string("checkpoint-8/") + file;
+      if (!job.has("one", path)) continue;
+      EXPECT_TRUE(job.text(run, path) == job.text("one", path)) << path;
+    }
+  }
+}
+
+TEST(SplitRun, GiveTheBitsOfOne) {
+  expect_bits_of_one(kGptJob, {}, {{2, 1}, {3, 2}, {2, 2, "ucx"}, {3, 1, "ucx"}});
+}
+TEST(SplitRun, GiveTheBitsOfOneWithTablesAndAverages) {
+  expect_bits_of_one(kTabularJob, {}, {{2, 1, "ucx"}});
+}
+TEST(SplitRun, GiveTheBitsOfOneWithAverages) {
+  expect_bits_of_one(kLlamaJob, {"train.precision=bf16_pure", "train.moments=bf16", "train.ema=0.9"},
+                     {{3, 2}, {2, 1, "ucx"}});
+}
+
+class SplitRunLong : public ::testing::TestWithParam<const char*> {};
+TEST_P(SplitRunLong, GiveTheBitsOfOneOnEveryLayout) {
+  const bool dense = GetParam() != kTabularJob && GetParam() != kResnetJob;
+  std::vector<Layout> layouts;
+  for (const int workers : {2, 3, 4})
+    for (const int stage : {1, 2})
+      for (const char* transport : {"auto", "ucx"})
+        if (stage == 1 || dense) layouts.push_back({workers, stage, transport});
+  for (const char* optimizer : {"adamw", "sgd", "lion"})
+    expect_bits_of_one(GetParam(), {fmt::format("train.optimizer.name={}", optimizer), "train.ema=0.9"},
+                       layouts);
+}
+INSTANTIATE_TEST_SUITE_P(Families, SplitRunLong,
+                         ::testing::Values(kGptJob, kLlamaJob, kEncoderJob, kTabularJob, kResnetJob));
+
+TEST(SplitRun, GoesOnInAnyLayout) {
+  const TrainCase job(kGptJob);
+  const Settings settings = kFour + Settings{"train.lr.decay=constant", "train.lr.warmup=2", "train.ema=0.9"};
+  const RunSummary whole = job.trained("whole", settings + Settings{"train.steps=15"});
+  int64_t end = 3;
+  for (const Layout& how : {Layout{2, 1}, {3, 2, "ucx"}, {1, 0}, {4, 2}, {2, 0}}) {
+    const RunSummary part = job.trained("parts", settings + layout(how.workers, how.stage, how.transport) +
+                                                     Settings{fmt::format("train.steps={}", end)});
+    EXPECT_EQ(part.steps, end);
+    end += 3;
+  }
+  EXPECT_EQ(job.summary("parts").weights_sha256, whole.weights_sha256);
+}
+
+TEST(SplitRun, GoesBackToACheckpoint) {
+  const TrainCase job(kEncoderJob);
+  const Settings settings =
+      kFour + Settings{"train.lr.base=1e3",       "train.lr.scaling=linear", "train.guard.non_finite=rewind",
+                       "train.guard.lr_cut=1e-7", "checkpoint.every=2",      "train.ema=0.9"};
+  job.train("one", settings);
+  const Metrics expected = job.metrics("one");
+  const auto rewinds = std::count_if(expected.steps.begin(), expected.steps.end(),
+                                     [](const StepRecord& step) { return step.action == kRewound; });
+  ASSERT_GT(rewinds, 0);
+  for (const int stage : {1, 2}) {
+    const std::string run = fmt::format("zero-{}", stage);
+    job.train(run, settings + layout(2, stage));
+    expect_same_steps(job.metrics(run), expected);
+    EXPECT_EQ(job.summary(run).weights_sha256, job.summary("one").weights_sha256);
+  }
+}
+
+TEST(SplitRun, AKilledWorkerIsNamed) {
+  for (const int stage : {1, 2}) {
+    const TrainCase job(kGptJob);
+    WorkersInTraining run(
+        job, "run",
+        kFour + layout(3, stage) +
+            Settings{"train.steps=10000000", "train.lr.decay=constant", "train.eval.every="});
+    run.send(1, SIGKILL);
+    const Ended ended = run.wait();
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_NE(ended.err.find("worker-1 failed first: killed by SIGKILL"), std::string::npos) << ended.err;
+    EXPECT_NE(ended.err.find("has died; before that, rank 1"), std::string::npos) << ended.err;
+  }
+}
+
+TEST(SplitRun, WhatCannotBeSplitIsRefused) {
+  const TrainCase job(kResnetJob);
+  const Ended ended = job.train("run", kFour + layout(2, 2) + Settings{"train.microbatch=2"});
+  EXPECT_NE(ended.code, 0);
+  EXPECT_NE(ended.err.find("running statistics of batch norms"), std::string::npos) << ended.err;
+}
+
+// 8.6 million parameters: 33 MiB of weights, as much of gradients, twice as much of moments.
+const char* const kLarge = R"(
+name: gpt
+model: {family: gpt, layers: 2, dim: 512, heads: 8, vocab: 4096, seq: 16}
+data: {train: {format: synthetic, samples: 64}}
+train: {steps: 3, global_batch: 8, microbatch: 2, lr: {base: 1e-3}}
+checkpoint: {every: 1}
+strategy: {leaves: 4, threads: 1}
+)";
+
+// Over UCX workers of a host share no memory, as those of different hosts.
+TEST(SplitRun, TakesWhatIsPlannedAndLessThanWhole) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers take memory of their own";
+  const TrainCase job(kLarge);
+  std::map<int, RunSummary> found;
+  for (const int stage : {0, 1, 2}) {
+    found[stage] = job.trained(fmt::format("zero-{}", stage), layout(4, stage, "ucx"));
+  }
+  const auto planned = [&](int stage) { return static_cast<double>(found[stage].planned_memory_bytes); };
+  const auto taken = [&](int stage) { return static_cast<double>(found[stage].peak_memory_bytes); };
+  // UCX takes some 9 MiB of its own at any stage.
+  for (const int stage : {1, 2}) {
+    EXPECT_EQ(found[stage].weights_sha256, found[0].weights_sha256) << "of many buckets";
+    EXPECT_NEAR(taken(stage) - taken(0), planned(stage) - planned(0), 0.03 * planned(stage)) << stage;
+  }
+  const double parameter_bytes = 4.0 * static_cast<double>(found[0].parameters);
+  // Of AdamW's two moments three quarters are others'.
+  EXPECT_NEAR(planned(0) - planned(1), 2 * 0.75 * parameter_bytes, 0.1 * parameter_bytes);
+  // Of one gradient, which on one leaf each is all that is held, too; less what is on its way.
+  EXPECT_GT(planned(1) - planned(2), 0.1 * parameter_bytes);
+}
+
+// What worker 0 sends in a step, beside the formulas: (N-1)/N of the gradients once per leaf or step, and of
+// the parameters.
+TEST(SplitRun, SendsWhatTheFormulasSay) {
+  const TrainCase job(kLarge);
+  const auto per_step = [&](int workers, int stage, int leaves) {
+    const auto sent = [&](int steps) {
+      const Settings settings =
+          layout(workers, stage, "ucx") +
+          Settings{fmt::format("train.steps={}", steps), "train.lr.decay=constant", "train.lr.warmup=1",
+                   "checkpoint.every=", fmt::format("strategy.leaves={}", leaves)};
+      const std::string run = fmt::format("{}-{}-{}-{}", workers, stage, leaves, steps);
+      return static_cast<double>(job.trained(run, settings).network_bytes);
+    };
+    return (sent(3) - sent(1)) / 2;
+  };
+  const double bytes = 4.0 * static_cast<double>(job.trained("one", {"train.steps=1"}).parameters);
+  EXPECT_NEAR(per_step(2, 1, 4), bytes, 0.02 * bytes);
+  EXPECT_NEAR(per_step(4, 1, 4), 1.5 * bytes, 0.03 * bytes);
+  EXPECT_NEAR(per_step(4, 2, 4), 1.5 * bytes, 0.03 * bytes);
+  // Two rounds of two leaves.
+  EXPECT_NEAR(per_step(2, 2, 4), 1.5 * bytes, 0.03 * bytes);
+}
+
+}  // namespace
+}  // namespace lockstep
