@@ -91,8 +91,6 @@ SentencePieceUnigram::SentencePieceUnigram(const SentencePieceFile& file, const 
   unk_score_ = lowest - 10.0f;
 }
 
-// Sums are rounded to single precision as they are kept, but compared before: as the reference's types have
-// it.
 void SentencePieceUnigram::encode(std::string_view text, ModelScratch& scratch,
                                   std::vector<int32_t>& ids) const {
   using Best = ModelScratch::Best;
