@@ -80,7 +80,6 @@ int32_t PieceTables::id_of(std::string_view piece) const {
 SentencePieceUnigram::SentencePieceUnigram(const SentencePieceFile& file, const PieceTables& tables)
     : tables_(tables), trie_(usable_pieces(file)) {
   float lowest = FLT_MAX;
-  highest_ = FLT_MIN;  // not -FLT_MAX: so it is there
   for (const SentencePieceEntry& piece : file.pieces) {
     scores_.push_back(piece.score);
     uses_.push_back(piece.type == PieceType::kUserDefined ? Use::kUserDefined
@@ -88,13 +87,10 @@ SentencePieceUnigram::SentencePieceUnigram(const SentencePieceFile& file, const 
                                                           : Use::kByScore);
     if (piece.type != PieceType::kNormal) continue;
     lowest = std::min(lowest, piece.score);
-    highest_ = std::max(highest_, piece.score);
   }
   unk_score_ = lowest - 10.0f;
 }
 
-// Sums are rounded to single precision as they are kept, but compared before: as the reference's types have
-// it.
 void SentencePieceUnigram::encode(std::string_view text, ModelScratch& scratch,
                                   std::vector<int32_t>& ids) const {
   using Best = ModelScratch::Best;
@@ -110,10 +106,11 @@ void SentencePieceUnigram::encode(std::string_view text, ModelScratch& scratch,
       ++end;
       const int32_t id = trie_.value(node);
       if (id == Trie::kNone || uses_[static_cast<size_t>(id)] == Use::kNever) continue;
-      // Single precision throughout; a bonus of one makes what the user defined win.
-      const float score = uses_[static_cast<size_t>(id)] == Use::kUserDefined
-                              ? static_cast<float>(end - begin) * highest_ + 1.0F
-                              : scores_[static_cast<size_t>(id)];
+      // Single precision throughout. What the user defined has a bonus of a tenth for each byte but one.
+      const float score =
+          uses_[static_cast<size_t>(id)] == Use::kUserDefined
+              ? static_cast<float>(static_cast<double>(static_cast<float>(end - begin) * 0.1F) - 0.1)
+              : scores_[static_cast<size_t>(id)];
       const float sum = score + so_far;
       Best& there = best[end];
       if (there.begin == kUnreached || static_cast<double>(sum) > there.score)

@@ -38,7 +38,7 @@ class SentencePieceUnigram {
   enum class Use : uint8_t { kByScore, kUserDefined, kNever };
   std::vector<float> scores_;
   std::vector<Use> uses_;
-  float unk_score_ = 0, highest_ = 0;
+  float unk_score_ = 0;
 };
 
 class SentencePieceBpe {

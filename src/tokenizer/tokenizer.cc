@@ -113,8 +113,9 @@ std::string StreamDecoder::push(int32_t id) {
   // The end of a character may be missing: it is shown as U+FFFD until it has come.
   if (text.size() <= shown_.size() || text.ends_with(tok::kReplacementChar)) return "";
   std::string fresh = text.starts_with(shown_) ? text.substr(shown_.size()) : text;
-  // The ids shown last are kept in front of the next ones, since a decoder may treat the first tokens differently; and those
-  // before them too as long as the last ones alone decode to nothing, or to something else.
+  // The ids shown last are kept in front of the next ones, since a decoder may treat the first tokens
+  // differently; and those before them too as long as the last ones alone decode to nothing, or to something
+  // else.
   std::vector<int32_t> last(ids_.begin() + static_cast<std::ptrdiff_t>(context_), ids_.end());
   std::string last_text = tokenizer_.decode(last, skip_special_);
   const bool enough = !last_text.empty() && text.ends_with(last_text);
