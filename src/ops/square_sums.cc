@@ -1,8 +1,8 @@
-// square_sums(g, ...): the parts of a global norm: for every block of 1024 elements of each operand, in order,
-// the sum of its squares. Eight bytes each, an f64 as it lies in memory: what workers that hold parts of the
-// gradients exchange must have all the bits that global_norm adds up.
-#include "ops/norm_parts.h"
+// square_sums(g, ...): the parts of a global norm: for every block of 1024 elements of each operand, in
+// order, the sum of its squares. Eight bytes each, an f64 as it lies in memory: what workers that hold parts
+// of the gradients exchange must have all the bits that global_norm adds up.
 #include "ops/builder.h"
+#include "ops/norm_parts.h"
 
 namespace lockstep {
 

@@ -59,12 +59,12 @@ TEST_P(NormBits, ResidualGradientAddedByRmsNormGrad) {
 // Whoever holds a part of the blocks makes their sums; together they are the norm of the whole.
 TEST(NormHalves, HaveTheBitsOfTheWhole) {
   const std::string inputs = "graph t(g: f32[70001], h: bf16[3000]) {\n";
-  EXPECT_EQ(bytes_of(inputs + "  n = global_norm(g, h)\n  return n\n}\n", "f32"),
-            bytes_of(inputs +
-                         "  g0 = slice(g) {axis=0, begin=0, end=2048}\n  g1 = slice(g) {axis=0, begin=2048, "
-                         "end=70001}\n  a = square_sums(g0)\n  b = square_sums(g1, h)\n"
-                         "  n = norm_of_squares(a, b)\n  return n\n}\n",
-                     "f32"));
+  EXPECT_EQ(
+      bytes_of(inputs + "  n = global_norm(g, h)\n  return n\n}\n", "f32"),
+      bytes_of(inputs + "  g0 = slice(g) {axis=0, begin=0, end=2048}\n  g1 = slice(g) {axis=0, begin=2048, "
+                        "end=70001}\n  a = square_sums(g0)\n  b = square_sums(g1, h)\n"
+                        "  n = norm_of_squares(a, b)\n  return n\n}\n",
+               "f32"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Storage, NormBits, ::testing::Values("f32", "bf16", "f16"));

@@ -151,7 +151,7 @@ strategy: {leaves: 4, threads: 1}
 )";
 
 // Over UCX workers of a host share no memory, as those of different hosts.
-TEST(SplitRun, TakesWhatIsPlannedAndLessThanWhole) {
+TEST(SplitRunCostLong, TakesWhatIsPlannedAndLessThanWhole) {
   if (kSanitized) GTEST_SKIP() << "sanitizers take memory of their own";
   const TrainCase job(kLarge);
   std::map<int, RunSummary> found;
@@ -174,7 +174,7 @@ TEST(SplitRun, TakesWhatIsPlannedAndLessThanWhole) {
 
 // What worker 0 sends in a step, beside the formulas: (N-1)/N of the gradients once per leaf or step, and of
 // the parameters.
-TEST(SplitRun, SendsWhatTheFormulasSay) {
+TEST(SplitRunCostLong, SendsWhatTheFormulasSay) {
   const TrainCase job(kLarge);
   const auto per_step = [&](int workers, int stage, int leaves) {
     const auto sent = [&](int steps) {

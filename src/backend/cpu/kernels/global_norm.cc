@@ -1,5 +1,5 @@
-// global_norm: squares summed by fixed blocks of 1024 elements, block sums added in index order in double; and
-// its two halves, for workers that hold parts of what the norm is of.
+// global_norm: squares summed by fixed blocks of 1024 elements, block sums added in index order in double;
+// and its two halves, for workers that hold parts of what the norm is of.
 #include <cmath>
 
 #include "backend/cpu/kernel_def.h"
@@ -81,8 +81,7 @@ class SquareSums : public Kernel {
 class NormOfSquares : public Kernel {
  public:
   NormOfSquares(const Graph& graph, const Node& node, const CpuContext& /*context*/) {
-    for (const Value input : node.inputs)
-      parts_.push_back(graph.type(input).shape.numel() / kNormPartBytes);
+    for (const Value input : node.inputs) parts_.push_back(graph.type(input).shape.numel() / kNormPartBytes);
   }
 
   void run(const KernelArgs& args) override {
