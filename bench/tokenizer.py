@@ -18,7 +18,7 @@ from harness import LOCKSTEP, OURS, PEERS_PYTHON, ROOT, Bench, Metric, WrongResu
 
 KINDS = ("gpt2", "llama3", "llama2", "bert", "t5", "sp_unigram", "sp_bpe")
 TEXTS = ("prose", "code", "scripts")
-PEER = ROOT / "bench" / "peers" / "tokenize.py"
+PEER = ROOT / "bench" / "peers" / "tokenizer_peers.py"
 
 
 def prepare(folder, megabytes):
@@ -48,7 +48,7 @@ def main():
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=KINDS)
     parser.add_argument("--threads", nargs="*", type=int, default=[1, 2])
     args = parser.parse_args()
-    bench = Bench("tokenize")
+    bench = Bench("tokenizer")
     metrics = [Metric("text", "MB/s", "higher", lambda f: f["mb_per_s"])]
     with tempfile.TemporaryDirectory(prefix="tokenize.") as folder:
         work = pathlib.Path(folder)

@@ -1,8 +1,8 @@
-"""The peers of bench tokenize, and what all of them work on.
+"""The peers of bench tokenizer, and what all of them work on.
 
-    tokenize.py prepare FOLDER MEGABYTES KINDS            writes texts and tokenizers
-    tokenize.py measure LIBRARY FILE TEXTS THREADS SECONDS  prints {"mb_per_s": ...}
-    tokenize.py compare FILE TEXTS DUMP                   fails where the ids of the dump are not the library's
+    tokenizer_peers.py prepare FOLDER MEGABYTES KINDS            writes texts and tokenizers
+    tokenizer_peers.py measure LIBRARY FILE TEXTS THREADS SECONDS  prints {"mb_per_s": ...}
+    tokenizer_peers.py compare FILE TEXTS DUMP                   fails where the ids of the dump are not the library's
 """
 
 import json
