@@ -12,7 +12,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "docs/input.md", "docs/performance.md")
+DOCUMENTS = ("README.md", "docs/hugging-face.md", "docs/input.md", "docs/performance.md")
 BLOCK = re.compile(r"(<!-- bench/tables.py (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 PEERS = {
@@ -231,7 +231,21 @@ def gpu():
     return f"{table([*header, 'end of the first step'], rows)}\n\n{where}."
 
 
-TABLES = {"cpu-step": cpu_step, "parts": parts, "input": input_formats, "gpu": gpu}
+def generate():
+    rows = []
+    for kind in ("fp32", "bf16"):
+        for metric, name in (("prompt", "read a prompt of 512 tokens"), ("writing", "write 64 tokens after it")):
+            one = Figure("generate", f"{kind}, 2 threads", metric)
+            floor = f"{one.ours / one.one['floor']:.0%}" if one.one["floor"] else ""
+            peer = one.best_peer().removeprefix("transformers, ")
+            rows.append(
+                row(f"{kind}: {name}", f"{one.ours:.1f}", f"{one.best():.1f} ({peer})", f"{one.ratio:.2f}", floor)
+            )
+    header = ["tokens per second", "ours", "transformers", "times faster", "of what memory allows"]
+    return f"{table(header, rows)}\n\nA llama of 246 million parameters; {measured_on('generate')}."
+
+
+TABLES = {"generate": generate, "cpu-step": cpu_step, "parts": parts, "input": input_formats, "gpu": gpu}
 
 
 def main():

@@ -1,8 +1,14 @@
 """The peers of bench tokenizer, and what all of them work on.
 
+<<<<<<<< HEAD:bench/peers/tokenizer.py
     tokenizer.py prepare FOLDER MEGABYTES KINDS            writes texts and tokenizers
     tokenizer.py measure LIBRARY FILE TEXTS THREADS SECONDS  prints {"mb_per_s": ...}
     tokenizer.py compare FILE TEXTS DUMP                   fails where the ids of the dump are not the library's
+========
+    tokenizer_peers.py prepare FOLDER MEGABYTES KINDS            writes texts and tokenizers
+    tokenizer_peers.py measure LIBRARY FILE TEXTS THREADS SECONDS  prints {"mb_per_s": ...}
+    tokenizer_peers.py compare FILE TEXTS DUMP                   fails where the ids of the dump are not the library's
+>>>>>>>> gen/main:bench/peers/tokenizer_peers.py
 """
 
 import json

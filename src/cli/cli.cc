@@ -63,6 +63,8 @@ int run_cli(int argc, char** argv) {
   add_train_command(app);
   add_eval_command(app);
   add_predict_command(app);
+  add_generate_command(app);
+  add_chat_command(app);
   add_show_command(app);
   add_compare_command(app);
   add_check_command(app);

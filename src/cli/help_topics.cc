@@ -67,6 +67,20 @@ is in OUTPUT/logs/worker-N.log. More in docs/launching.md.
 
 More in docs/observability.md and docs/checkpoints.md.
 )"},
+    {"generate", "texts that a language model writes",
+     R"(lockstep generate MODEL --prompt TEXT continues a text with a causal language model: a Hugging Face folder, or a
+run of gpt, llama or model.hf.
+
+  lockstep generate ./Qwen3-0.6B --prompt "Once upon a time" --max-tokens 100
+  lockstep generate runs/gpt --prompt "To be" --temperature 0.8 --top-p 0.95 --seed 7
+  lockstep generate ./model --ids --prompt "1 17 42"     numbers of tokens, without a tokenizer
+  lockstep generate ./model --prompt-file question.txt --stop "\n\n" --json
+
+The likeliest token is taken each time, unless --sample, --temperature, --top-k or --top-p ask for a draw; the same
+seed gives the same text for any number of threads. A text ends at the tokens that generation_config.json or
+config.json name, before a --stop, or after --max-tokens. Weights stay bf16 where they are stored so. Exit code 3:
+it does not fit into memory. More in docs/hugging-face.md.
+)"},
     {"errors", "exit codes, and what to do about an error",
      R"(An error says what is wrong, where, and what to write instead. Exit codes:
 

@@ -17,7 +17,7 @@ namespace lockstep {
   /* norms */ X(layer_norm) X(layer_norm_grad) X(add_layer_norm) X(rms_norm) X(rms_norm_grad) X(add_rms_norm) \
   /* channel norms */ X(batch_norm) X(batch_norm_grad) X(group_norm) X(group_norm_grad) \
   /* attention */ X(attention) X(attention_grad) X(attention_qkv) X(attention_qkv_grad) X(rope) \
-  /* tables */ X(embedding) X(embedding_grad) X(gather) X(scatter_add) X(embedding_bag) X(embedding_bag_grad) \
+  /* tables */ X(embedding) X(embedding_grad) X(gather) X(scatter_add) X(put_rows) X(embedding_bag) X(embedding_bag_grad) \
   /* random */ X(dropout) X(round_stochastic) \
   /* optimizers */ X(global_norm) X(square_sums) X(norm_of_squares) X(sgd) X(adam) X(adamw) X(lion) X(lamb) X(adafactor) X(row_gradient) X(adamw_catch_up) X(adamw_rows) \
   /* markers */ X(checkpoint) \

@@ -106,7 +106,9 @@ class Lowering {
     Graph& graph = rewriter_.graph();
     for (const GraphOutput& output : old_.outputs()) {
       Value value = rewriter_.mapped(output.value);
-      if (is_bf16(value)) value = builder_.cast(value, DType::kF32);  // callers see the types they asked for
+      // Callers see the types they asked for.
+      if (is_bf16(value) && old_.type(output.value).dtype != DType::kBF16)
+        value = builder_.cast(value, DType::kF32);
       if (output.target.valid())
         graph.add_update(rewriter_.mapped(output.target), value);
       else

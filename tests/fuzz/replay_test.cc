@@ -10,6 +10,7 @@
 #include "fuzz/csv.h"
 #include "fuzz/field.h"
 #include "fuzz/filter.h"
+#include "fuzz/generation_config.h"
 #include "fuzz/graph_text.h"
 #include "fuzz/hf_config.h"
 #include "fuzz/hf_files.h"
@@ -63,6 +64,9 @@ TEST(FuzzCorpus, EveryFileOfRowsIsTakenOrRefused) { replay("row_file", check_row
 TEST(FuzzCorpus, EveryFileBesideTheDataIsTakenOrRefused) { replay("sidecar", check_sidecar); }
 TEST(FuzzCorpus, EveryTextIsAChatTemplateOrAUserError) { replay("jinja", check_jinja); }
 TEST(FuzzCorpus, EveryTextIsAFieldOrRefused) { replay("field", check_field); }
+TEST(FuzzCorpus, EveryTextIsAGenerationConfigOrAUserError) {
+  replay("generation_config", check_generation_config);
+}
 TEST(FuzzCorpus, EveryTextIsAModelsConfigOrAUserError) { replay("hf_config", check_hf_config); }
 TEST(FuzzCorpus, EveryTextIsLabelsOrAUserError) { replay("labels", check_labels); }
 TEST(FuzzCorpus, EveryTextIsAFilterOrAUserError) { replay("filter", check_filter); }

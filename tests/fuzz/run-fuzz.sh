@@ -33,6 +33,7 @@ jinja 2048
 job 4096
 jsonl 4096
 labels 2048
+generation_config 2048
 launch_environment 1024
 notice 1024
 parquet 6144

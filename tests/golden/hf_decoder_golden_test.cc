@@ -83,6 +83,13 @@ class Forward {
       if (key.starts_with("param.")) set(key.substr(6), data.data(), static_cast<int64_t>(data.size()));
   }
   void run() { executable_->run(); }
+  // What a state has become.
+  std::vector<float> state(const std::string& name) {
+    Buffer& buffer = *buffers_.at(name);
+    std::vector<float> values(static_cast<size_t>(buffer.bytes()) / sizeof(float));
+    backend_.download(values.data(), buffer.data(), buffer.bytes());
+    return values;
+  }
   std::vector<float> output(size_t index) {
     const Graph& graph = executable_->graph();
     const int64_t bytes = graph.type(graph.outputs()[index].value).bytes();
@@ -182,82 +189,79 @@ TEST_P(HfDecodersInBf16, LossStaysWithinRounding) {
   EXPECT_NEAR(train.accumulate().loss, golden.floats("loss_bf16")[0], 0.01 * golden.floats("loss_bf16")[0]);
 }
 
-// A driver of the graph that generates, as simple as can be: rows of a cache in slots of any order.
+// A driver of the graph that generates, as simple as can be: slots are taken from the last one down.
 class CachedText {
  public:
-  CachedText(const HfModel& model, const DecoderGolden& golden) : model_(model), golden_(golden) {}
+  CachedText(const HfModel& model, const DecoderGolden& golden, int64_t slots)
+      : model_(model), golden_(golden), slots_(slots) {}
 
-  // The next `count` tokens of the golden rows, over a cache of `slots`; the logits of the last of them.
-  // From slot `first` on lie the tokens read so far.
-  std::vector<float> read(int64_t count, int64_t slots, int64_t first, int64_t window) {
-    const int64_t batch = golden_.graph.batch, seq = golden_.graph.seq;
+  // The next `count` tokens of the golden rows, `pads` others that nobody sees before them; the logits of the
+  // last. More than one are the text's first ones.
+  std::vector<float> read(int64_t count, int64_t pads = 0) {
+    const int64_t batch = golden_.graph.batch, seq = golden_.graph.seq, all = pads + count;
     const Model model =
-        model_.build({.batch = batch, .seq = count, .training = false, .cache = slots, .length = seq});
+        model_.build({.batch = batch, .seq = all, .training = false, .cache = slots_, .length = seq});
     const auto backend = make_cpu_backend(2);
     Forward forward(model.graph, *backend);
     forward.set_params(golden_);
     const auto* tokens = reinterpret_cast<const int32_t*>(golden_.bytes.at("input.tokens").data());
     std::vector<int32_t> now, positions;
-    std::vector<uint8_t> visible(static_cast<size_t>(batch * (slots + count)), 0), in_window = visible;
-    for (int64_t b = 0; b < batch; ++b) {
-      uint8_t* row = visible.data() + b * (slots + count);
-      uint8_t* row_window = in_window.data() + b * (slots + count);
-      for (int64_t i = 0; i < done_; ++i) {
-        row[first + i] = 1;
-        row_window[first + i] = count > 1 || i > done_ - window;
+    for (int64_t b = 0; b < batch; ++b)
+      for (int64_t i = -pads; i < count; ++i) {
+        now.push_back(i < 0 ? 0 : tokens[b * seq + done_ + i]);
+        positions.push_back(static_cast<int32_t>(std::max<int64_t>(0, done_ + i)));
       }
-      for (int64_t i = 0; i < count; ++i) {
-        now.push_back(tokens[b * seq + done_ + i]);
-        positions.push_back(static_cast<int32_t>(done_ + i));
-        row[slots + i] = row_window[slots + i] = 1;
-      }
-    }
     forward.set("tokens", now);
     forward.set("positions", positions);
-    forward.set("visible", visible);
-    if (model.graph.find("visible_window").valid()) forward.set("visible_window", in_window);
-    const size_t tensors = model.graph.outputs().size() - 1;
-    kept_.resize(tensors);
-    for (size_t i = 0; i < tensors; ++i) {
-      const std::string name = fmt::format("cache.{}.{}", i / 2, i % 2 == 0 ? "key" : "value");
-      const int64_t width = model.graph.type(model.graph.find(name)).shape.numel() / (batch * slots);
-      // What lies in slots that nobody sees must not matter.
-      std::vector<float> cache(static_cast<size_t>(batch * slots * width), 7.0f);
-      for (int64_t b = 0; b < batch && done_ > 0; ++b)
-        std::copy_n(kept_[i].data() + b * done_ * width, done_ * width,
-                    cache.data() + (b * slots + first) * width);
-      forward.set(name, cache);
-    }
-    forward.run();
-    for (size_t i = 0; i < tensors; ++i) append(kept_[i], forward.output(1 + i), count);
     done_ += count;
+    set_slots(forward, model.graph, "", slots_, all, pads);
+    // What lies in slots that nobody sees must not matter.
+    for (const GraphInput& input : model.graph.inputs()) {
+      if (input.role != Role::kState) continue;
+      const Type& type = model.graph.type(input.value);
+      std::vector<float>& cache = cache_[model.graph.name(input.value)];
+      cache.resize(static_cast<size_t>(type.shape.numel()), 7.0f);
+      forward.set(model.graph.name(input.value), cache);
+      if (type.shape[1] != slots_) window_ = type.shape[1];
+    }
+    if (window_ > 0) set_slots(forward, model.graph, "window_", window_, all, pads);
+    forward.run();
+    for (auto& [name, values] : cache_) values = forward.state(name);
     return forward.output(0);
   }
 
  private:
-  void append(std::vector<float>& all, const std::vector<float>& more, int64_t count) const {
-    const int64_t batch = golden_.graph.batch;
-    const int64_t width = static_cast<int64_t>(more.size()) / (batch * count);
-    std::vector<float> joined;
+  // Token n is in slot n % slots, counted from the last one; of more tokens than slots the last ones are kept.
+  void set_slots(Forward& forward, const Graph& graph, const std::string& prefix, int64_t slots, int64_t all,
+                 int64_t pads) const {
+    const auto slot_of = [&](int64_t n) { return slots - 1 - n % slots; };
+    std::vector<int32_t> where;
+    for (int64_t n = done_ - all; n < done_; ++n)
+      where.push_back(n < done_ - all + pads || n < done_ - slots ? -1 : static_cast<int32_t>(slot_of(n)));
+    forward.set(prefix + "slots", where);
+    const int64_t batch = golden_.graph.batch, seen = all > 1 ? all : slots;
+    std::vector<uint8_t> visible(static_cast<size_t>(batch * seen), 0);
     for (int64_t b = 0; b < batch; ++b) {
-      joined.insert(joined.end(), all.begin() + b * done_ * width, all.begin() + (b + 1) * done_ * width);
-      joined.insert(joined.end(), more.begin() + b * count * width, more.begin() + (b + 1) * count * width);
+      uint8_t* row = visible.data() + b * seen;
+      if (all > 1)
+        std::fill_n(row + pads, all - pads, uint8_t{1});
+      else
+        for (int64_t n = std::max<int64_t>(0, done_ - slots); n < done_; ++n) row[slot_of(n)] = 1;
     }
-    all = std::move(joined);
+    if (graph.find(prefix + "visible").valid()) forward.set(prefix + "visible", visible);
   }
 
   const HfModel& model_;
   const DecoderGolden& golden_;
+  int64_t slots_, window_ = 0;
   int64_t done_ = 0;
-  std::vector<std::vector<float>> kept_;
+  std::map<std::string, std::vector<float>> cache_;
 };
 
-TEST_P(HfDecodersOverACache, PiecesGiveTheSameLogits) {
+TEST_P(HfDecodersOverACache, TokensGiveTheSameLogits) {
   const DecoderGolden golden(GetParam());
   const auto model = model_of(GetParam());
-  const HfConfig config = HfConfig::read(kFolder + GetParam() + ".json");
-  const int64_t window = config.object("text_config").value_or(config).integer("sliding_window", 1000);
-  CachedText text(*model, golden);
+  CachedText text(*model, golden, 12), padded(*model, golden, 10);
   const int64_t vocab = model->vocab, seq = golden.graph.seq;
   const auto expect = [&](const std::vector<float>& logits, int64_t position) {
     std::vector<float> want;
@@ -268,10 +272,12 @@ TEST_P(HfDecodersOverACache, PiecesGiveTheSameLogits) {
     }
     EXPECT_EQ(testing::compare(doubles(logits), doubles(want), 1e-5), "") << "position " << position;
   };
-  expect(text.read(5, 1, 0, window), 4);   // a prompt at once, over a cache that holds nothing
-  expect(text.read(3, 7, 2, window), 7);   // a piece, right behind what the cache holds
-  expect(text.read(1, 20, 3, window), 8);  // single tokens, wherever the others lie
-  expect(text.read(1, 9, 0, window), 9);
+  expect(text.read(5), 4);  // a prompt at once, then single tokens
+  for (int64_t position = 5; position < 10; ++position) expect(text.read(1), position);
+  expect(padded.read(7, 2), 6);
+  expect(padded.read(1), 7);
+  CachedText single(*model, golden, 12);  // from the first token on
+  for (int64_t position = 0; position < 3; ++position) expect(single.read(1), position);
 }
 
 std::vector<std::string> variants_that(bool (*holds)(const DecoderGolden& golden, const HfModel& model)) {

@@ -61,9 +61,8 @@ DecoderGraph::DecoderGraph(Model& model, const HfGraph& graph, const HfDecoder& 
   tokens_ = indices("tokens", row, decoder.vocab);
   if (generates()) {
     positions_ = indices("positions", row, graph.positions());
-    const Type mask{DType::kU8, {graph.batch, graph.cache + graph.seq}};
-    visible_ = input("visible", mask);
-    if (decoder.sliding) visible_window_ = input("visible_window", mask);
+    slots_ = input("slots", {DType::kI32, {graph.seq}});
+    visible_ = input("visible", {DType::kU8, {graph.batch, graph.seq > 1 ? graph.seq : graph.cache}});
     return;
   }
   switch (decoder.head) {
@@ -103,7 +102,7 @@ Value DecoderGraph::turned(Value heads, const HfRotation& rotation, int64_t coun
 
 AttentionLayer DecoderGraph::rule_of(const DecoderAttention& layer) const {
   // A window that reaches over everything is none.
-  const int64_t window = layer.window < graph_.cache + graph_.seq ? layer.window : 0;
+  const int64_t window = layer.window < graph_.seq ? layer.window : 0;
   return AttentionLayer{.heads = layer.heads,
                         .kv_heads = layer.kv_heads,
                         .causal = true,
@@ -116,19 +115,34 @@ AttentionLayer DecoderGraph::rule_of(const DecoderAttention& layer) const {
 }
 
 Value DecoderGraph::attend(Value q, Value k, Value v, const DecoderAttention& layer) {
-  AttentionLayer rule = rule_of(layer);
-  if (!generates()) return Layers::attention(q, k, v, rule);
-  new_keys_.push_back(k);
-  new_keys_.push_back(v);
-  const Shape row = shape(k);
-  const Type cache{DType::kF32, {row[0], graph_.cache, row[2], row[3]}};
-  const std::string name = fmt::format("cache.{}.", next_layer_++);
-  const Value keys = concat({input(name + "key", cache), k}, 1);
-  const Value values = concat({input(name + "value", cache), v}, 1);
-  if (layer.window > 0) {
-    rule.keys_visible = visible_window_;
-    if (graph_.seq == 1) rule.window = 0;
+  return generates() ? attend_cached(q, k, v, layer) : Layers::attention(q, k, v, rule_of(layer));
+}
+
+// The slots of a layer's cache with these rows in their places.
+Value DecoderGraph::kept(const std::string& name, Value rows, int64_t slots, Value where) {
+  const Type type{graph_.cache_type, shape(rows).with(1, slots)};
+  const Value cache = graph().add_input(name, type, Role::kState);
+  const Value filled = op("put_rows", {cache, where, cast(rows, type.dtype)});
+  filled_.emplace_back(cache, filled);
+  return cast(filled, DType::kF32);
+}
+
+Value DecoderGraph::attend_cached(Value q, Value k, Value v, const DecoderAttention& layer) {
+  const bool slides = layer.window > 0 && layer.window < graph_.cache;
+  if (slides && window_ == 0) {
+    window_ = layer.window;
+    window_slots_ = input("window_slots", {DType::kI32, {graph_.seq}});
+    if (graph_.seq == 1) window_visible_ = input("window_visible", {DType::kU8, {graph_.batch, window_}});
   }
+  LOCKSTEP_CHECK(!slides || layer.window == window_, "windows of {} and {} tokens", window_, layer.window);
+  const int64_t slots = slides ? window_ : graph_.cache;
+  const Value where = slides ? window_slots_ : slots_;
+  const std::string name = fmt::format("cache.{}.", next_layer_++);
+  const Value keys = kept(name + "key", k, slots, where);
+  const Value values = kept(name + "value", v, slots, where);
+  AttentionLayer rule = rule_of(layer);
+  if (graph_.seq > 1) return Layers::attention(q, k, v, rule);
+  if (slides) rule.keys_visible = window_visible_;
   return Layers::attention(q, keys, values, rule);
 }
 
@@ -164,7 +178,7 @@ void DecoderGraph::finish(Value x) {
   if (generates()) {
     const Value last = slice(x, 1, graph_.seq - 1, graph_.seq);
     graph().add_output(logits(reshape(last, {graph_.batch, width})));
-    for (const Value value : new_keys_) graph().add_output(value);
+    for (const auto& [cache, filled] : filled_) graph().add_update(cache, filled);
     return;
   }
   switch (decoder_.head) {

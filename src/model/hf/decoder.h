@@ -35,7 +35,6 @@ class HfDecoder : public HfModel {
   double attention_dropout = 0;                   // of the weights of attention
   double logit_cap = 0;                           // of the logits: cap tanh(x / cap); 0: none
   double classifier_dropout = 0.1;                // of token classification
-  bool sliding = false;                           // some layer has a window
   std::string embedding_name = "model.embed_tokens";
   std::string lm_head_name = "lm_head";
   std::string token_head_name = "score";
@@ -70,7 +69,7 @@ class DecoderGraph : public Layers {
                std::optional<double> deviation = {});
   // The heads [B,T,H,D] of a projection turned by their positions; of a packed one the first `count` alone.
   Value turned(Value heads, const HfRotation& rotation, int64_t count = 0);
-  // Attention of the next layer, over [B,T,H,D] and [B,T,Hkv,D]: [B,T,H D]. Takes the layer's cache where
+  // Attention of the next layer, over [B,T,H,D] and [B,T,Hkv,D]: [B,T,H D]. Through the layer's cache where
   // there is one.
   Value attend(Value q, Value k, Value v, const DecoderAttention& layer);
 
@@ -87,6 +86,8 @@ class DecoderGraph : public Layers {
 
  private:
   AttentionLayer rule_of(const DecoderAttention& layer) const;
+  Value attend_cached(Value q, Value k, Value v, const DecoderAttention& layer);
+  Value kept(const std::string& name, Value rows, int64_t slots, Value where);
   Value logits(Value rows);
   Value last_token_rows(Value x);
   void classify_sequences(Value x);
@@ -94,10 +95,12 @@ class DecoderGraph : public Layers {
 
   HfGraph graph_;
   const HfDecoder& decoder_;
-  Value tokens_, targets_, documents_, positions_, visible_, visible_window_;
+  Value tokens_, targets_, documents_, positions_, visible_;
+  Value slots_, window_slots_, window_visible_;  // of the graph that generates
+  int64_t window_ = 0;                           // of the layers that have one
   Value table_;
   int64_t next_layer_ = 0;
-  std::vector<Value> new_keys_;  // key and value of each layer in turn
+  std::vector<std::pair<Value, Value>> filled_;  // a cache and what it becomes
 };
 
 }  // namespace lockstep

@@ -36,27 +36,26 @@ struct HfGraph {
   bool padded = false;     // a further input keys_visible u8[B,T]: 0 where a position holds no token
   bool segments = false;   // of encoders: a further input segments i32[B,T], types of tokens; else all are 0
 
-  // > 0: the graph that generates, of causal LMs. T = seq new tokens per row, S = cache earlier ones.
+  // > 0: the graph that generates, of causal LMs: the keys and values of up to S = cache tokens are kept.
   //
-  // Inputs: tokens i32[B,T]; positions i32[B,T], each below `length`; per layer n cache.<n>.key and
-  // cache.<n>.value f32[B,S,Hkv,D]; visible u8[B,S+T], 0 for a slot of the cache or a new token that nobody
-  // may see. Where a layer has a sliding window also visible_window u8[B,S+T], which such layers take in its
-  // place.
-  // Outputs: logits f32[B,V] of the last position of each row; then per layer the new tokens' keys and values
-  // f32[B,T,Hkv,D], keys turned by their positions already: what the driver puts into the cache.
+  // State, written in place: per layer n cache.<n>.key and cache.<n>.value [B,S,Hkv,D] of cache_type, keys
+  // turned by their positions already. A layer with a window of W < S tokens has W slots instead.
+  // Inputs: tokens i32[B,T]; positions i32[B,T], each below positions(); slots i32[T], where the new tokens'
+  // keys and values go, negative: nowhere; visible u8, see below. Where there are windows also window_slots
+  // i32[T] and window_visible, for the layers that have one.
+  // Output: logits f32[B,V] of what follows the last position of each row.
   //
-  // A new token sees every visible slot of the cache, and of the new tokens those up to itself. Slots may be
-  // filled in any order, since positions come with the tokens: nothing in the graph depends on a slot's
-  // index, with one exception. In a sliding layer with T = 1 visible_window alone decides; with T > 1 a query
-  // sees the window of slots right before it, by index: there the visible slots must be those next to the new
-  // tokens, without a gap, or none (a prompt that is read at once). Rows of different lengths are padded in
-  // front, since the logits are those of the last position.
+  // T = 1 reads one more token: it sees the slots, its own included, of which visible u8[B,S] and
+  // window_visible u8[B,W] are not 0. Nothing depends on a slot's index, so that a window is a ring. T > 1
+  // reads a text from its beginning: tokens see each other alone, by index, where visible u8[B,T] is not 0.
+  // Rows of different lengths are padded in front.
   int64_t cache = 0;
+  DType cache_type = DType::kF32;
   // Positions are below this; rope scalings that depend on the length take it as the length of the text. 0:
-  // cache + seq.
+  // the cache, or seq where there is none.
   int64_t length = 0;
 
-  int64_t positions() const { return length > 0 ? length : cache + seq; }
+  int64_t positions() const { return length > 0 ? length : cache > 0 ? cache : seq; }
 };
 
 // A family with the numbers of one config.json.
@@ -64,6 +63,9 @@ class HfModel {
  public:
   virtual ~HfModel() = default;
   virtual Model build(const HfGraph& graph) const = 0;
+  // Texts of more tokens than `length`, up to so many, are turned by the same angles: a rope scaling that
+  // depends on the length gives others beyond, and keys in a cache are then of no use.
+  virtual int64_t same_angles_up_to(int64_t /*length*/) const { return INT64_MAX; }
 
   std::string_view model_type;  // "llama"
   HfHead head = HfHead::kCausalLm;

@@ -1,5 +1,7 @@
 #include "model/hf/gated_decoder.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace lockstep {
@@ -45,7 +47,6 @@ void GatedDecoder::read_windows(const HfConfig& config, int64_t window,
     if (slides && window < 1)
       config.fail("sliding_window", "some layer has a window; give its size, at least 1");
     windows.push_back(slides ? window : 0);
-    sliding = sliding || slides;
   }
 }
 
@@ -54,6 +55,12 @@ void GatedDecoder::read_late_windows(const HfConfig& config) {
   const int64_t window = config.integer("sliding_window", config.contains("sliding_window") ? 0 : 4096);
   const int64_t first = config.integer("max_window_layers", 28);
   read_windows(config, used ? window : 0, [&](int64_t n) { return used && window > 0 && n >= first; });
+}
+
+int64_t GatedDecoder::same_angles_up_to(int64_t length) const {
+  int64_t same = INT64_MAX;
+  for (int64_t n = 0; n < layers; ++n) same = std::min(same, rope_of(n).same_up_to(length));
+  return same;
 }
 
 Value GatedDecoder::body(DecoderGraph& b) const {

@@ -34,6 +34,7 @@ class GatedDecoder : public HfDecoder {
   // qwen2, qwen3: the last layers from max_window_layers on, if use_sliding_window is set.
   void read_late_windows(const HfConfig& config);
 
+  int64_t same_angles_up_to(int64_t length) const override;
   Value body(DecoderGraph& b) const override;
   // Layer n, whose parameters' names begin with `name`. As written here it is LLaMA's:
   //   x += attention(norm(x)); x += mlp(norm(x)).

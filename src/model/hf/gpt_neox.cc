@@ -41,6 +41,8 @@ class HfGptNeox final : public HfDecoder {
   }
 
  private:
+  int64_t same_angles_up_to(int64_t length) const override { return rope_.same_up_to(length); }
+
   Value body(DecoderGraph& b) const override {
     Value x = b.dropout(b.embed_tokens(dim_), b.in_training(hidden_dropout_));
     for (int64_t n = 0; n < layers_; ++n)

@@ -14,7 +14,6 @@ class HfMistral final : public GatedDecoder {
       config.fail("sliding_window", "write null, or at least 1");
     config.require("attention_bias", "false", "its projections have no biases");
     windows.assign(static_cast<size_t>(layers), window);
-    sliding = window > 0;
   }
 };
 

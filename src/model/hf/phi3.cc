@@ -18,7 +18,6 @@ class HfPhi3 final : public GatedDecoder {
     if (config.has("sliding_window") && window < 1)
       config.fail("sliding_window", "write null, or at least 1");
     windows.assign(static_cast<size_t>(layers), window);
-    sliding = window > 0;
     config.require("attention_bias", "false", "its projections have no biases");
     // Written by releases whose own code had more of them.
     config.require("mlp_bias", "false", "its projections have no biases");

@@ -206,4 +206,10 @@ HfRotation HfRope::at(int64_t length) const {
   return rotation;
 }
 
+int64_t HfRope::same_up_to(int64_t length) const {
+  if (scaling_ == Scaling::kDynamic) return std::max(length, max_positions_);
+  if (scaling_ == Scaling::kLongrope && length <= original_positions_) return original_positions_;
+  return INT64_MAX;
+}
+
 }  // namespace lockstep

@@ -39,6 +39,8 @@ class HfRope {
   HfRope(double theta, int64_t head_dim) : theta_(theta), dim_(head_dim) {}
 
   HfRotation at(int64_t length) const;
+  // Texts of more tokens than `length`, up to so many, are turned in the same way.
+  int64_t same_up_to(int64_t length) const;
 
  private:
   enum class Scaling : uint8_t { kNone, kLinear, kDynamic, kYarn, kLongrope, kLlama3 };

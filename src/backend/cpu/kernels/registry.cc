@@ -6,7 +6,7 @@ namespace lockstep::cpu {
 
 // clang-format off
 #define LOCKSTEP_KERNELS(X) \
-  /* products */ X(matmul_f32) X(matmul_bf16) X(matmul_bf16_via_f32) \
+  /* products */ X(matvec) X(matmul_f32) X(matmul_bf16) X(matmul_bf16_via_f32) \
   /* shapes */ X(lower_triangle) X(lower_triangle_grad) X(constant) X(iota) X(broadcast) X(transpose) X(slice) X(split) X(concat) X(pad) \
   /* pointwise and fused */ X(pointwise) X(pointwise_exact) X(fused) X(fused_sum) \
   /* reductions */ X(sum) X(mean) X(max) X(max_grad) X(argmax) \
@@ -19,8 +19,8 @@ namespace lockstep::cpu {
   /* norms */ X(layer_norm) X(layer_norm_grad) X(add_layer_norm) X(rms_norm) X(rms_norm_grad) X(add_rms_norm) \
   /* channel norms */ X(batch_norm) X(batch_norm_grad) X(group_norm) X(group_norm_grad) \
     X(batch_norm_bf16_via_f32) X(batch_norm_grad_bf16_via_f32) X(group_norm_bf16_via_f32) X(group_norm_grad_bf16_via_f32) \
-  /* attention */ X(attention) X(attention_grad) X(attention_qkv) X(attention_qkv_grad) X(rope) \
-  /* tables */ X(embedding) X(embedding_grad) X(gather) X(scatter_add) X(embedding_bag) X(embedding_bag_grad) \
+  /* attention */ X(cached_attention) X(attention) X(attention_grad) X(attention_qkv) X(attention_qkv_grad) X(rope) \
+  /* tables */ X(embedding) X(embedding_grad) X(gather) X(scatter_add) X(put_rows) X(embedding_bag) X(embedding_bag_grad) \
   /* random */ X(dropout) X(round_stochastic) \
   /* optimizers */ X(global_norm) X(square_sums) X(norm_of_squares) X(sgd) X(adam) X(adamw) X(lion) X(sgd_rounded) X(adam_rounded) X(adamw_rounded) X(lion_rounded) X(lamb) X(adafactor) X(row_gradient) X(adamw_catch_up) X(adamw_rows)
 // clang-format on

@@ -3,11 +3,13 @@
 #include "backend/cpu/isa.h"
 #include "backend/cpu/simd/adafactor_loops.h"
 #include "backend/cpu/simd/attention_loops.h"
+#include "backend/cpu/simd/cached_attention_loops.h"
 #include "backend/cpu/simd/channel_loops.h"
 #include "backend/cpu/simd/direct_conv_loops.h"
 #include "backend/cpu/simd/dropout_loops.h"
 #include "backend/cpu/simd/embedding_loops.h"
 #include "backend/cpu/simd/lamb_loops.h"
+#include "backend/cpu/simd/matvec_loops.h"
 #include "backend/cpu/simd/norm2_loops.h"
 #include "backend/cpu/simd/norm_loops.h"
 #include "backend/cpu/simd/optimizer_loops.h"
@@ -38,6 +40,8 @@ struct Simd {
   const PoolLoops& pool;
   const DirectConvLoops& direct_conv;
   const RoundingLoops& rounding;
+  const MatvecLoops& matvec;
+  const CachedAttentionLoops& cached_attention;
 };
 
 const Simd& simd_for(Isa isa);
