@@ -51,10 +51,11 @@ HfRope::HfRope(const HfConfig& config, int64_t head_dim, int64_t max_positions, 
                             head_dim, dim_));
   // Written by some families whether or not there is a scaling.
   config.ignore({"original_max_position_embeddings"});
-  if (parameters) read_scaling(config, *parameters, defaults);
+  if (parameters) read_scaling(config, *parameters, defaults, !kind.empty());
 }
 
-void HfRope::read_scaling(const HfConfig& config, const HfConfig& parameters, const Defaults& defaults) {
+void HfRope::read_scaling(const HfConfig& config, const HfConfig& parameters, const Defaults& defaults,
+                          bool per_kind) {
   const std::string old = parameters.text("type", "default");
   const std::string type = parameters.text("rope_type", old);
   const std::string_view key = parameters.has("rope_type") ? "rope_type" : "type";
@@ -80,7 +81,7 @@ void HfRope::read_scaling(const HfConfig& config, const HfConfig& parameters, co
     scaling_ = Scaling::kDynamic;
     if (dim_ < 4) parameters.fail(key, "it needs heads that turn at least 4 elements");
   } else if (type == "yarn") {
-    read_yarn(config, parameters);
+    read_yarn(config, parameters, per_kind);
   } else if (type == "llama3") {
     scaling_ = Scaling::kLlama3;
     low_factor_ = parameters.number("low_freq_factor");
@@ -111,7 +112,7 @@ void HfRope::read_longrope(const HfConfig& parameters) {
   parameters.ignore({"short_mscale", "long_mscale"});
 }
 
-void HfRope::read_yarn(const HfConfig& config, const HfConfig& parameters) {
+void HfRope::read_yarn(const HfConfig& config, const HfConfig& parameters, bool per_kind) {
   scaling_ = Scaling::kYarn;
   const double mscale = parameters.number("mscale", 0);
   const double mscale_all = parameters.number("mscale_all_dim", 0);
@@ -123,7 +124,11 @@ void HfRope::read_yarn(const HfConfig& config, const HfConfig& parameters) {
   beta_slow_ = parameters.number("beta_slow", 1);
   if (beta_fast_ == 0) beta_fast_ = 32;
   if (beta_slow_ == 0) beta_slow_ = 1;
-  truncate_ = parameters.flag("truncate", true);
+  // Where there is an object per kind of layer, transformers looks for this key outside of it.
+  if (per_kind)
+    parameters.require("truncate", "true", "transformers passes over it here");
+  else
+    truncate_ = parameters.flag("truncate", true);
   if (!(beta_fast_ > 0 && beta_slow_ > 0))
     config.fail("rope_scaling", "beta_fast and beta_slow must be above 0");
 }

@@ -44,9 +44,10 @@ class HfRope {
 
  private:
   enum class Scaling : uint8_t { kNone, kLinear, kDynamic, kYarn, kLongrope, kLlama3 };
-  void read_scaling(const HfConfig& config, const HfConfig& parameters, const Defaults& defaults);
+  void read_scaling(const HfConfig& config, const HfConfig& parameters, const Defaults& defaults,
+                    bool per_kind);
   void read_longrope(const HfConfig& parameters);
-  void read_yarn(const HfConfig& config, const HfConfig& parameters);
+  void read_yarn(const HfConfig& config, const HfConfig& parameters, bool per_kind);
   std::vector<float> yarn() const;
   std::vector<float> llama3() const;
 
