@@ -28,7 +28,6 @@ struct ParamInit {
   bool given = false;         // not drawn: somebody gives its values before the first step
   // Elements [zeros_begin, zeros_end) begin at 0 instead: the row of a table that stands for padding.
   int64_t zeros_begin = 0, zeros_end = 0;
-  bool given = false;         // not drawn: somebody gives its values before the first step
 };
 
 // A number per channel that training averages over steps for the evaluation to use, such as the mean of a
