@@ -12,7 +12,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "docs/hugging-face.md", "docs/input.md", "docs/performance.md")
+DOCUMENTS = ("README.md", "docs/input.md", "docs/performance.md")
 BLOCK = re.compile(r"(<!-- bench/tables.py (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 PEERS = {
