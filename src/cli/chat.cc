@@ -38,8 +38,7 @@ void run(const ChatCommand& command) {
   const auto text = open_token_text(model, where, false);
   GenerateOptions options = generate_options(command, read_generation_config(model.folder()));
   options.show = [](std::string_view part) { std::cout << part << std::flush; };
-  const int64_t context =
-      command.context.value_or(std::min(model.family().max_positions, kUsualContext));
+  const int64_t context = command.context.value_or(std::min(model.family().max_positions, kUsualContext));
   const auto backend = make_cpu_backend(threads_of(command));
   // Lines are seldom long; a longer one is planned when it comes.
   CachedDecoder decoder(model, *backend, std::min<int64_t>(context, 64), context,
@@ -57,9 +56,10 @@ void run(const ChatCommand& command) {
     // A template writes the tokens that frame a text itself.
     const std::vector<int32_t> ids = tokenizer->encode(chat.text_of(JinjaValue(messages), true), false);
     if (std::ssize(ids) >= context)
-      throw UserError("the conversation has come to {} tokens, and there is room for {}; start anew, or give more "
-                      "with --context",
-                      ids.size(), context);
+      throw UserError(
+          "the conversation has come to {} tokens, and there is room for {}; start anew, or give more "
+          "with --context",
+          ids.size(), context);
     const Generated answer = generate(decoder, ids, *text, options);
     std::cout << std::endl;
     options.first_draw += std::ssize(answer.tokens);
@@ -72,12 +72,16 @@ void run(const ChatCommand& command) {
 void add_chat_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("chat", "talk to a language model, a line at a time");
   auto all = std::make_shared<ChatCommand>();
-  command->add_option("model", all->model, "a Hugging Face folder, a run's folder, or a checkpoint")->required();
+  command->add_option("model", all->model, "a Hugging Face folder, a run's folder, or a checkpoint")
+      ->required();
   command->add_option("--system", all->system, "what the model is told first");
-  command->add_option("--template", all->chat_template,
-                      "how a conversation is written: auto, that of the model's folder, or a name such as chatml");
-  command->add_option("--context", all->context, "tokens of the whole conversation (default 4096, or what the "
-                                                 "model was made for)")
+  command->add_option(
+      "--template", all->chat_template,
+      "how a conversation is written: auto, that of the model's folder, or a name such as chatml");
+  command
+      ->add_option("--context", all->context,
+                   "tokens of the whole conversation (default 4096, or what the "
+                   "model was made for)")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
   add_writing_options(*command, *all, kMostAnswered);
   command->callback([all] { run(*all); });

@@ -51,10 +51,12 @@ void print_profile(const Executable& plan) {
                              kernel.bytes / std::max(kernel.microseconds, 1e-9) / 1e3);
 }
 
-double per_second(int64_t tokens, double seconds) { return static_cast<double>(tokens) / std::max(seconds, 1e-9); }
+double per_second(int64_t tokens, double seconds) {
+  return static_cast<double>(tokens) / std::max(seconds, 1e-9);
+}
 
-void print_generated(const GenerateCommand& command, const std::string& prompt, const std::vector<int32_t>& ids,
-                const Generated& result) {
+void print_generated(const GenerateCommand& command, const std::string& prompt,
+                     const std::vector<int32_t>& ids, const Generated& result) {
   nlohmann::ordered_json json;
   if (!command.ids) json["prompt"] = prompt;
   json["prompt_ids"] = ids;
@@ -73,11 +75,11 @@ void run(const GenerateCommand& command) {
   const auto text = open_token_text(model, command.tokenizer, command.ids);
   const std::vector<int32_t> ids = text->encode(prompt);
   if (ids.empty())
-    throw UserError("the prompt has no token; a model continues a text, and needs at least one to begin with");
+    throw UserError(
+        "the prompt has no token; a model continues a text, and needs at least one to begin with");
   GenerateOptions options = generate_options(command, read_generation_config(model.folder()));
   const bool streams = !command.json;
-  if (streams)
-    options.show = [](std::string_view part) { std::cout << part << std::flush; };
+  if (streams) options.show = [](std::string_view part) { std::cout << part << std::flush; };
   const auto say = [&](const std::string& line) {
     if (!command.quiet) std::cerr << line << "\n";
   };
@@ -91,7 +93,8 @@ void run(const GenerateCommand& command) {
                   name_of(model.precision())));
   say(fmt::format("tokens     {}", text_of(options.sampling)));
   if (const int64_t most = model.family().max_positions; decoder.capacity() > most)
-    say(fmt::format("           up to {} of them; the model was made for texts of {}", decoder.capacity(), most));
+    say(fmt::format("           up to {} of them; the model was made for texts of {}", decoder.capacity(),
+                    most));
   decoder.set_profiling(command.profile);
   const Generated result = generate(decoder, ids, *text, options);
   if (streams)
@@ -99,8 +102,8 @@ void run(const GenerateCommand& command) {
   else
     print_generated(command, prompt, ids, result);
   const auto written = static_cast<int64_t>(result.tokens.size());
-  say(fmt::format("prompt     {} tokens in {:.2f} s ({:.0f} tokens/s on {} threads)", count, result.prompt_seconds,
-                  per_second(count, result.prompt_seconds), threads));
+  say(fmt::format("prompt     {} tokens in {:.2f} s ({:.0f} tokens/s on {} threads)", count,
+                  result.prompt_seconds, per_second(count, result.prompt_seconds), threads));
   say(fmt::format("written    {} tokens in {:.2f} s ({:.1f} tokens/s), ended by {}", written, result.seconds,
                   per_second(written, result.seconds), name_of(result.ended)));
   if (command.profile) print_profile(*decoder.one_token_plan());
@@ -111,9 +114,11 @@ void run(const GenerateCommand& command) {
 void add_generate_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("generate", "continue a text with a language model");
   auto all = std::make_shared<GenerateCommand>();
-  command->add_option("model", all->model, "a Hugging Face folder, a run's folder, or a checkpoint")->required();
+  command->add_option("model", all->model, "a Hugging Face folder, a run's folder, or a checkpoint")
+      ->required();
   auto* prompt = command->add_option("--prompt", all->prompt, "the text to continue");
-  auto* file = command->add_option("--prompt-file", all->prompt_file, "the file that holds it")->excludes(prompt);
+  auto* file =
+      command->add_option("--prompt-file", all->prompt_file, "the file that holds it")->excludes(prompt);
   add_writing_options(*command, *all, kMostWritten);
   command->add_flag("--ids", all->ids, "the prompt is numbers of tokens, and so is what is printed");
   command->add_flag("--json", all->json, "print one JSON object when all is written");

@@ -12,9 +12,10 @@ void add_writing_options(CLI::App& command, WritingOptions& options, int64_t max
   command.add_option("--max-tokens", options.max_tokens, "write at most so many")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
-  auto* greedy = command.add_flag("--greedy", options.greedy,
-                                  "the likeliest token each time; the default, unless one of the next four is "
-                                  "given");
+  auto* greedy =
+      command.add_flag("--greedy", options.greedy,
+                       "the likeliest token each time; the default, unless one of the next four is "
+                       "given");
   command.add_flag("--sample", options.sample, "draw tokens by their probabilities")->excludes(greedy);
   command.add_option("--temperature", options.temperature, "divides the logits before a token is drawn")
       ->check(CLI::PositiveNumber)
@@ -22,12 +23,14 @@ void add_writing_options(CLI::App& command, WritingOptions& options, int64_t max
   command.add_option("--top-k", options.top_k, "draw among the so many likeliest; 0: all (default 50)")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 31))
       ->excludes(greedy);
-  command.add_option("--top-p", options.top_p, "draw among the likeliest that have this probability together")
+  command
+      .add_option("--top-p", options.top_p, "draw among the likeliest that have this probability together")
       ->check(CLI::Range(1e-9, 1.0))
       ->excludes(greedy);
   command
-      .add_option("--repetition-penalty", options.repetition_penalty,
-                  "makes tokens that occurred less likely, above 1; by default what generation_config.json says")
+      .add_option(
+          "--repetition-penalty", options.repetition_penalty,
+          "makes tokens that occurred less likely, above 1; by default what generation_config.json says")
       ->check(CLI::PositiveNumber);
   command.add_option("--seed", options.seed, "of the draws: the same seed gives the same text");
   command.add_option("--stop", options.stop, "end before this text (may be given several times)")
@@ -40,7 +43,9 @@ void add_writing_options(CLI::App& command, WritingOptions& options, int64_t max
       ->capture_default_str();
   command.add_option("--threads", options.threads, "by default one per processor; changes no token")
       ->check(CLI::Range(int64_t{1}, int64_t{4096}));
-  command.add_option("--memory", options.memory, "refuse to take more than this, as in 4GB (default: what is free)")
+  command
+      .add_option("--memory", options.memory,
+                  "refuse to take more than this, as in 4GB (default: what is free)")
       ->transform(CLI::AsSizeValue(false));
   command.add_flag("--quiet", options.quiet, "say nothing but the text and errors");
 }
@@ -71,10 +76,10 @@ int threads_of(const WritingOptions& options) {
 }
 
 std::string text_of(const Sampling& sampling) {
-  std::string text = sampling.greedy ? "the likeliest token each time"
-                                     : fmt::format("drawn with seed {}, temperature {}, top-k {}, top-p {}",
-                                                   sampling.seed, sampling.temperature, sampling.top_k,
-                                                   sampling.top_p);
+  std::string text = sampling.greedy
+                         ? "the likeliest token each time"
+                         : fmt::format("drawn with seed {}, temperature {}, top-k {}, top-p {}",
+                                       sampling.seed, sampling.temperature, sampling.top_k, sampling.top_p);
   if (sampling.repetition_penalty != 1)
     text += fmt::format(", repetition penalty {}", sampling.repetition_penalty);
   return text;

@@ -28,8 +28,7 @@ void reference(const ReferenceContext& c) {
       if (slots[t] < 0) continue;
       const int64_t slot = checked_id("put_rows", slots, t, view.rows);
       for (int64_t j = 0; j < view.inner; ++j)
-        c.out()[(b * view.rows + slot) * view.inner + j] =
-            c.in(2)[(b * slots.numel() + t) * view.inner + j];
+        c.out()[(b * view.rows + slot) * view.inner + j] = c.in(2)[(b * slots.numel() + t) * view.inner + j];
     }
 }
 
@@ -46,8 +45,9 @@ std::vector<Value> decompose(Graph& graph, const Node& /*node*/, std::span<const
   const auto flat = [&](Value x, int64_t rows) {
     return b.reshape(b.cast(x, DType::kF32), {view.outer, rows, view.inner});
   };
-  const Value placed = b.matmul(b.broadcast(b.reshape(goes, {1, view.rows, count}), {view.outer, view.rows, count}),
-                                flat(inputs[2], count));
+  const Value placed =
+      b.matmul(b.broadcast(b.reshape(goes, {1, view.rows, count}), {view.outer, view.rows, count}),
+               flat(inputs[2], count));
   const Value kept = b.mul(flat(inputs[0], view.rows), b.reshape(stays, {1, view.rows, 1}));
   return {b.cast(b.reshape(b.add(kept, placed), type.shape), type.dtype)};
 }

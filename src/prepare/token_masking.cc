@@ -67,7 +67,8 @@ std::optional<TokenMasking> job_masking(const JobSpec& spec) {
   take_from_tokenizer(spec, masking);
   if (masking.mask_token == kNoToken)
     throw UserError(
-        "{}: nobody says which token is the mask: no tokenizer with [MASK] or <mask> is known; write its number, "
+        "{}: nobody says which token is the mask: no tokenizer with [MASK] or <mask> is known; write its "
+        "number, "
         "as in `mask: {{token: 103}}` under data",
         spec.where("model.hf"));
   return masking;

@@ -44,14 +44,15 @@ int64_t CachedDecoder::padded(int64_t tokens) {
 CachedDecoder::CachedDecoder(GeneratingModel& model, Backend& backend, int64_t prompt, int64_t capacity,
                              int64_t memory)
     : model_(model), backend_(backend), capacity_(capacity) {
-  LOCKSTEP_CHECK(prompt >= 1 && capacity >= prompt, "a prompt of {} tokens in a cache of {}", prompt, capacity);
+  LOCKSTEP_CHECK(prompt >= 1 && capacity >= prompt, "a prompt of {} tokens in a cache of {}", prompt,
+                 capacity);
   const int64_t length = length_of(prompt), seq = padded(prompt);
   Plan one_token = plan(1, length);
   Plan reading = plan(seq, length);
   cache_bytes_ = state_bytes(one_token);
-  planned_bytes_ = model.weight_bytes() + cache_bytes_ + std::max(arena_bytes(reading), arena_bytes(one_token)) +
-                   input_bytes(reading) + input_bytes(one_token) + reading.memory.kernels.bytes() +
-                   one_token.memory.kernels.own;
+  planned_bytes_ = model.weight_bytes() + cache_bytes_ +
+                   std::max(arena_bytes(reading), arena_bytes(one_token)) + input_bytes(reading) +
+                   input_bytes(one_token) + reading.memory.kernels.bytes() + one_token.memory.kernels.own;
   require_fit(reading, one_token, memory);
   arena_ = backend.allocate(std::max<int64_t>(1, std::max(arena_bytes(reading), arena_bytes(one_token))));
   allocate_cache(one_token);
@@ -67,15 +68,16 @@ int64_t CachedDecoder::length_of(int64_t tokens) const {
 }
 
 Plan CachedDecoder::plan(int64_t seq, int64_t length) const {
-  return plan_evaluation(model_.build({.batch = 1, .seq = seq, .cache = capacity_, .length = length}), backend_,
-                         model_.passes());
+  return plan_evaluation(model_.build({.batch = 1, .seq = seq, .cache = capacity_, .length = length}),
+                         backend_, model_.passes());
 }
 
 void CachedDecoder::require_fit(const Plan& reading, const Plan& one_token, int64_t memory) const {
   const int64_t available = memory > 0 ? memory : available_memory_bytes();
   if (available <= 0 || planned_bytes_ <= available) return;
   throw DoesNotFit(
-      "{} takes {} to generate with, and there are {}\n  weights  {}\n  cache    {}, of {} tokens\n  plans    "
+      "{} takes {} to generate with, and there are {}\n  weights  {}\n  cache    {}, of {} tokens\n  plans   "
+      " "
       "{}\nfewer tokens (--max-tokens, a shorter prompt) take less cache, --precision bf16 half of both",
       model_.path(), bytes_text(planned_bytes_), bytes_text(available), bytes_text(model_.weight_bytes()),
       bytes_text(cache_bytes_), capacity_,
@@ -135,14 +137,15 @@ std::span<const float> CachedDecoder::run(Runner& runner) {
 }
 
 std::span<const float> CachedDecoder::read(std::span<const int32_t> tokens) {
-  LOCKSTEP_CHECK(!tokens.empty() && static_cast<int64_t>(tokens.size()) <= capacity_, "{} tokens in a cache of {}",
-                 tokens.size(), capacity_);
+  LOCKSTEP_CHECK(!tokens.empty() && static_cast<int64_t>(tokens.size()) <= capacity_,
+                 "{} tokens in a cache of {}", tokens.size(), capacity_);
   tokens_.assign(tokens.begin(), tokens.end());
   return read_all();
 }
 
 std::span<const float> CachedDecoder::append(int32_t token) {
-  LOCKSTEP_CHECK(static_cast<int64_t>(tokens_.size()) < capacity_, "the cache of {} tokens is full", capacity_);
+  LOCKSTEP_CHECK(static_cast<int64_t>(tokens_.size()) < capacity_, "the cache of {} tokens is full",
+                 capacity_);
   tokens_.push_back(token);
   return static_cast<int64_t>(tokens_.size()) <= same_angles_ ? read_last() : read_all();
 }
@@ -153,7 +156,8 @@ std::span<const float> CachedDecoder::read_all() {
   same_angles_ = model_.family().same_angles_up_to(count);
   reader(1, length);
   if (seq == 1) return read_last();
-  std::vector<int32_t> tokens(static_cast<size_t>(seq), 0), positions(tokens), slots(static_cast<size_t>(seq), -1);
+  std::vector<int32_t> tokens(static_cast<size_t>(seq), 0), positions(tokens),
+      slots(static_cast<size_t>(seq), -1);
   std::vector<int32_t> window_slots(slots);
   std::vector<uint8_t> visible(static_cast<size_t>(seq), 0);
   for (int64_t p = 0; p < count; ++p) {

@@ -19,9 +19,9 @@ namespace lockstep {
 
 class CachedDecoder {
  public:
-  // For texts of up to `capacity` tokens. Makes the plans for one whose first `prompt` tokens are read at once
-  // and throws DoesNotFit where weights, cache and plans take more than `memory` bytes (0: what the machine
-  // has available); then loads the weights. Throws UserError for more positions than the model has.
+  // For texts of up to `capacity` tokens. Makes the plans for one whose first `prompt` tokens are read at
+  // once and throws DoesNotFit where weights, cache and plans take more than `memory` bytes (0: what the
+  // machine has available); then loads the weights. Throws UserError for more positions than the model has.
   CachedDecoder(GeneratingModel& model, Backend& backend, int64_t prompt, int64_t capacity, int64_t memory);
 
   // Forgets what was read before. Logits f32[V] of what follows; valid until the next call.

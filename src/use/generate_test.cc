@@ -37,7 +37,9 @@ TEST(TokenText, BytesWaitForTheRestOfTheirCharacter) {
   EXPECT_EQ(text->push('a'), "a");
   // No character: one U+FFFD for the bytes that could have begun one.
   EXPECT_EQ(text->push(0xE2), "");
-  EXPECT_EQ(text->push('b'), "\xEF\xBF\xBD" "b");
+  EXPECT_EQ(text->push('b'),
+            "\xEF\xBF\xBD"
+            "b");
   EXPECT_EQ(text->push(0xFF), "\xEF\xBF\xBD");
   EXPECT_EQ(text->push(0xC0), "\xEF\xBF\xBD");
   EXPECT_EQ(text->push(0xED), "");

@@ -24,12 +24,9 @@ constexpr int64_t kPieceElements = 1 << 18;
 std::string config_of(const JobSpec& spec) {
   const ModelSpec& sizes = spec.model;
   if (sizes.family->name == "gpt")
-    return Json{{"model_type", "gpt2"},
-                {"architectures", {"GPT2LMHeadModel"}},
-                {"n_layer", sizes.layers},
-                {"n_embd", sizes.dim},
-                {"n_head", sizes.heads},
-                {"n_positions", sizes.seq},
+    return Json{{"model_type", "gpt2"},     {"architectures", {"GPT2LMHeadModel"}},
+                {"n_layer", sizes.layers},  {"n_embd", sizes.dim},
+                {"n_head", sizes.heads},    {"n_positions", sizes.seq},
                 {"vocab_size", sizes.vocab}}
         .dump();
   if (sizes.family->name == "llama")
@@ -46,8 +43,8 @@ std::string config_of(const JobSpec& spec) {
                 {"rms_norm_eps", sizes.norm_epsilon},
                 {"tie_word_embeddings", sizes.tied}}
         .dump();
-  throw UserError("{}: a model of family {} does not write text; gpt, llama and those of model.hf do", spec.file,
-                  sizes.family->name);
+  throw UserError("{}: a model of family {} does not write text; gpt, llama and those of model.hf do",
+                  spec.file, sizes.family->name);
 }
 
 // gpt has the names of gpt2 without this; with LoRA it stands inside.

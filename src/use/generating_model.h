@@ -1,9 +1,9 @@
 // GeneratingModel: a causal language model that is there to be generated with: the graphs of its family, and
 // its weights in memory.
 //
-// It comes from a Hugging Face folder or from a run of this program, whose families gpt and llama are gpt2 and
-// llama under other keys. Opening reads sizes and headers; weights are read by load(), once the caller knows
-// that they fit.
+// It comes from a Hugging Face folder or from a run of this program, whose families gpt and llama are gpt2
+// and llama under other keys. Opening reads sizes and headers; weights are read by load(), once the caller
+// knows that they fit.
 #pragma once
 #include <functional>
 #include <map>

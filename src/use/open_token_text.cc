@@ -22,8 +22,9 @@ class TokenizerText final : public TokenText {
     std::vector<int32_t> ids = tokenizer_->encode(prompt, true);
     for (const int32_t id : ids)
       if (id >= vocab_)
-        throw UserError("{}: token {} of the prompt is beyond the {} of the model; this is the tokenizer of another",
-                        path_, id, vocab_);
+        throw UserError(
+            "{}: token {} of the prompt is beyond the {} of the model; this is the tokenizer of another",
+            path_, id, vocab_);
     return ids;
   }
   std::string push(int32_t token) override { return decoder_->push(token); }
@@ -39,19 +40,22 @@ class TokenizerText final : public TokenText {
 
 bool has_tokenizer(const std::string& folder) {
   const std::filesystem::path where(folder);
-  return std::filesystem::exists(where / "tokenizer.json") || std::filesystem::exists(where / "tokenizer.model");
+  return std::filesystem::exists(where / "tokenizer.json") ||
+         std::filesystem::exists(where / "tokenizer.model");
 }
 
 }  // namespace
 
-std::unique_ptr<TokenText> open_token_text(const GeneratingModel& model, const std::string& tokenizer, bool ids) {
+std::unique_ptr<TokenText> open_token_text(const GeneratingModel& model, const std::string& tokenizer,
+                                           bool ids) {
   const int64_t vocab = model.family().vocab;
   if (ids) return make_id_text(vocab);
   if (!tokenizer.empty()) return std::make_unique<TokenizerText>(tokenizer, vocab);
   if (has_tokenizer(model.folder())) return std::make_unique<TokenizerText>(model.folder(), vocab);
   if (vocab == kBytes) return make_byte_text();
-  throw UserError("{}: there is no tokenizer in it; name one with --tokenizer, or give numbers of tokens with --ids",
-                  model.folder());
+  throw UserError(
+      "{}: there is no tokenizer in it; name one with --tokenizer, or give numbers of tokens with --ids",
+      model.folder());
 }
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@ namespace lockstep {
 
 // `ids`: numbers of tokens. Else by a tokenizer (`tokenizer`, or that of the model's folder); a model of 256
 // tokens without one writes bytes. Throws UserError where there is none.
-std::unique_ptr<TokenText> open_token_text(const GeneratingModel& model, const std::string& tokenizer, bool ids);
+std::unique_ptr<TokenText> open_token_text(const GeneratingModel& model, const std::string& tokenizer,
+                                           bool ids);
 
 }  // namespace lockstep

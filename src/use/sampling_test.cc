@@ -10,7 +10,8 @@
 namespace lockstep {
 namespace {
 
-int32_t pick(std::vector<float> logits, const Sampling& sampling, std::vector<int32_t> seen = {}, int64_t draw = 0) {
+int32_t pick(std::vector<float> logits, const Sampling& sampling, std::vector<int32_t> seen = {},
+             int64_t draw = 0) {
   return next_token(logits, sampling, seen, draw);
 }
 

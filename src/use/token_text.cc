@@ -22,8 +22,8 @@ class IdText final : public TokenText {
       int64_t id = -1;
       const auto [rest, failure] = std::from_chars(word.data(), word.data() + word.size(), id);
       if (failure != std::errc() || rest != word.data() + word.size() || id < 0 || id >= vocab_)
-        throw UserError("'{}' is no token; with --ids a prompt is numbers from 0 to {}, as in \"1 17 42\"", word,
-                        vocab_ - 1);
+        throw UserError("'{}' is no token; with --ids a prompt is numbers from 0 to {}, as in \"1 17 42\"",
+                        word, vocab_ - 1);
       ids.push_back(static_cast<int32_t>(id));
       at = prompt.find_first_not_of(kBetween, end);
     }

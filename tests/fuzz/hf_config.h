@@ -4,8 +4,8 @@
 
 namespace lockstep::testing {
 
-// A model comes of it whose numbers are in their limits, and a graph where it is small, or a UserError. Returns whether
-// one came. Throws for anything else: that is a bug.
+// A model comes of it whose numbers are in their limits, and a graph where it is small, or a UserError.
+// Returns whether one came. Throws for anything else: that is a bug.
 bool check_hf_config(std::string_view text);
 
 }  // namespace lockstep::testing

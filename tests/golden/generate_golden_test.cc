@@ -1,5 +1,5 @@
-// Tokens that transformers generates (make_generate_golden.py), and what holds of any of its models: reading a
-// token through the cache gives what reading the whole text gives.
+// Tokens that transformers generates (make_generate_golden.py), and what holds of any of its models: reading
+// a token through the cache gives what reading the whole text gives.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -101,7 +101,9 @@ struct Session {
   CachedDecoder decoder;
 };
 
-std::vector<int32_t> ids_of(const Json& json, const char* key) { return json.at(key).get<std::vector<int32_t>>(); }
+std::vector<int32_t> ids_of(const Json& json, const char* key) {
+  return json.at(key).get<std::vector<int32_t>>();
+}
 
 double largest_difference(std::span<const float> a, std::span<const float> b) {
   double most = 0;
@@ -141,10 +143,13 @@ TEST(GenerateGolden, ATokenReadThroughTheCacheGivesWhatTheWholeTextGives) {
 
 // The rotation of scalings that depend on the length changes on the way: what is cached is read again.
 TEST(GenerateGolden, ALengthThatChangesTheAnglesReadsTheTextAgain) {
-  for (const Json& scaling :
-       {Json{{"rope_type", "dynamic"}, {"rope_theta", 10000.0}, {"factor", 2.0}},
-        Json{{"rope_type", "longrope"}, {"rope_theta", 10000.0}, {"original_max_position_embeddings", 8},
-             {"factor", 2.0}, {"short_factor", {1, 1.5, 2, 3}}, {"long_factor", {2, 4, 5, 7}}}}) {
+  for (const Json& scaling : {Json{{"rope_type", "dynamic"}, {"rope_theta", 10000.0}, {"factor", 2.0}},
+                              Json{{"rope_type", "longrope"},
+                                   {"rope_theta", 10000.0},
+                                   {"original_max_position_embeddings", 8},
+                                   {"factor", 2.0},
+                                   {"short_factor", {1, 1.5, 2, 3}},
+                                   {"long_factor", {2, 4, 5, 7}}}}) {
     SCOPED_TRACE(scaling.at("rope_type").get<std::string>());
     Json json = case_named("llama");
     json["config"]["rope_parameters"] = scaling;
@@ -157,7 +162,8 @@ TEST(GenerateGolden, ALengthThatChangesTheAnglesReadsTheTextAgain) {
       text.push_back(token);
       // A cache of another size, which never reached further than this text.
       Session whole(folder.path(), std::ssize(text), std::ssize(text), 1);
-      EXPECT_LE(largest_difference(cached.decoder.append(token), whole.decoder.read(text)), 1e-5) << text.size();
+      EXPECT_LE(largest_difference(cached.decoder.append(token), whole.decoder.read(text)), 1e-5)
+          << text.size();
     }
   }
 }
@@ -185,7 +191,8 @@ TEST(GenerateGolden, Bf16IsCloseToF32) {
     const Json& json = case_named(name);
     const TinyFolder folder(json);
     const std::vector<int32_t> prompt = ids_of(json, "prompt"), tokens = ids_of(json, "tokens");
-    Session wide(folder.path(), std::ssize(prompt), 60), narrow(folder.path(), std::ssize(prompt), 60, 2, DType::kBF16);
+    Session wide(folder.path(), std::ssize(prompt), 60),
+        narrow(folder.path(), std::ssize(prompt), 60, 2, DType::kBF16);
     EXPECT_LT(narrow.model.weight_bytes(), wide.model.weight_bytes() * 6 / 10);
     EXPECT_EQ(2 * narrow.decoder.cache_bytes(), wide.decoder.cache_bytes());
     wide.decoder.read(prompt);
@@ -281,9 +288,10 @@ TEST(GenerateGolden, AConversationIsTheSameOnAnyNumberOfThreads) {
   const TinyFolder folder(with_tokenizer("gpt2", vocab));
   std::filesystem::copy_file(LOCKSTEP_GOLDEN "/tokenizer/gpt2.json", folder.path() + "/tokenizer.json");
   const auto talk = [&](const std::string& lines, int threads, int seed) {
-    return output_of(fmt::format("printf '{}' | {} chat {} --template chatml --system Short --max-tokens 6 --quiet "
-                                 "--temperature 2 --context 256 --seed {} --threads {}",
-                                 lines, LOCKSTEP_PROGRAM, folder.path(), seed, threads));
+    return output_of(
+        fmt::format("printf '{}' | {} chat {} --template chatml --system Short --max-tokens 6 --quiet "
+                    "--temperature 2 --context 256 --seed {} --threads {}",
+                    lines, LOCKSTEP_PROGRAM, folder.path(), seed, threads));
   };
   const std::string once = talk("hello\\nagain\\n", 1, 4);
   EXPECT_GT(once.size(), 4u);

@@ -231,7 +231,8 @@ class CachedText {
   }
 
  private:
-  // Token n is in slot n % slots, counted from the last one; of more tokens than slots the last ones are kept.
+  // Token n is in slot n % slots, counted from the last one; of more tokens than slots the last ones are
+  // kept.
   void set_slots(Forward& forward, const Graph& graph, const std::string& prefix, int64_t slots, int64_t all,
                  int64_t pads) const {
     const auto slot_of = [&](int64_t n) { return slots - 1 - n % slots; };

@@ -40,7 +40,8 @@ TEST_F(GenerateRun, GptWritesOnWhatItLearned) {
   const Ended ended = generate("gpt", {"--prompt", "hijk", "--max-tokens", "12"});
   EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(ended.out, "lmnopqrstuvw\n");
-  const Ended stopped = generate("gpt", {"--prompt", "hijk", "--max-tokens", "12", "--stop", "pq", "--quiet"});
+  const Ended stopped =
+      generate("gpt", {"--prompt", "hijk", "--max-tokens", "12", "--stop", "pq", "--quiet"});
   EXPECT_EQ(stopped.out, "lmno\n");
   EXPECT_EQ(stopped.err, "");
   const Ended ids = generate("gpt", {"--ids", "--prompt", "104 105", "--max-tokens", "3"});
@@ -50,8 +51,8 @@ TEST_F(GenerateRun, GptWritesOnWhatItLearned) {
 TEST_F(GenerateRun, LlamaInBf16DrawsTheSameTextOnAnyNumberOfThreads) {
   train("llama", {"model.family=llama", "model.kv_heads=1", "train.precision=bf16"});
   const auto drawn = [&](const char* threads, const char* seed) {
-    const Ended ended = generate("llama", {"--prompt", "ab", "--max-tokens", "20", "--temperature", "2", "--seed", seed,
-                                           "--threads", threads, "--top-k", "0"});
+    const Ended ended = generate("llama", {"--prompt", "ab", "--max-tokens", "20", "--temperature", "2",
+                                           "--seed", seed, "--threads", threads, "--top-k", "0"});
     EXPECT_EQ(ended.code, 0) << ended.err;
     return ended.out;
   };
@@ -77,7 +78,7 @@ TEST_F(GenerateRun, RefusesWhatCannotBe) {
 
 TEST_F(GenerateRun, OtherFamiliesDoNotWrite) {
   const TrainCase tabular(kTabularJob);
-  tabular.trained("run", {"train.steps=1"});
+  tabular.trained("run");
   const Ended ended =
       LockstepProcess({"generate", tabular.output("run"), "--prompt", "a"}, tabular.log("g")).wait();
   EXPECT_EQ(ended.code, 2);

@@ -23,8 +23,7 @@ void BertBody::read_sizes(const HfConfig& config, HfHead head, const Defaults& d
   config.require("position_embedding_type", "\"absolute\"", "relative positions are not implemented");
   config.require("embedding_size", "null", "tokens of another width than the layers are not implemented");
   if (head == HfHead::kMaskedLm)
-    config.require("tie_word_embeddings", "true",
-                   "a head with a table of its own is not implemented");
+    config.require("tie_word_embeddings", "true", "a head with a table of its own is not implemented");
   config.ignore({"tie_word_embeddings", "directionality", "pooler_fc_size", "pooler_num_attention_heads",
                  "pooler_num_fc_layers", "pooler_size_per_head", "pooler_type"});
 }

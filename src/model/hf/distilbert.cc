@@ -25,8 +25,7 @@ class HfDistilBert final : public HfTextEncoder {
                    "positions that are not learnt are not implemented (versions of transformers disagree "
                    "whether they are trained)");
     if (head == HfHead::kMaskedLm) {
-      config.require("tie_word_embeddings", "true",
-                     "a head with a table of its own is not implemented");
+      config.require("tie_word_embeddings", "true", "a head with a table of its own is not implemented");
       tied_names = {{"vocab_projector.weight", "distilbert.embeddings.word_embeddings.weight"}};
     }
     config.ignore({"tie_word_embeddings", "tie_weights_", "qa_dropout"});

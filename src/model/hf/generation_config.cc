@@ -56,12 +56,20 @@ std::optional<double> number_in(const Json& object, const char* key, const std::
 
 // What changes the tokens that are chosen, with the value that changes nothing.
 void refuse_others(const Json& object, const std::string& path) {
-  const std::pair<const char*, Json> neutral[] = {
-      {"num_beams", 1},          {"no_repeat_ngram_size", 0},     {"bad_words_ids", nullptr},
-      {"min_length", 0},         {"min_new_tokens", 0},           {"forced_bos_token_id", nullptr},
-      {"suppress_tokens", nullptr}, {"begin_suppress_tokens", nullptr}, {"forced_eos_token_id", nullptr},
-      {"sequence_bias", nullptr}, {"guidance_scale", 1},          {"encoder_repetition_penalty", 1},
-      {"penalty_alpha", 0},      {"exponential_decay_length_penalty", nullptr}};
+  const std::pair<const char*, Json> neutral[] = {{"num_beams", 1},
+                                                  {"no_repeat_ngram_size", 0},
+                                                  {"bad_words_ids", nullptr},
+                                                  {"min_length", 0},
+                                                  {"min_new_tokens", 0},
+                                                  {"forced_bos_token_id", nullptr},
+                                                  {"suppress_tokens", nullptr},
+                                                  {"begin_suppress_tokens", nullptr},
+                                                  {"forced_eos_token_id", nullptr},
+                                                  {"sequence_bias", nullptr},
+                                                  {"guidance_scale", 1},
+                                                  {"encoder_repetition_penalty", 1},
+                                                  {"penalty_alpha", 0},
+                                                  {"exponential_decay_length_penalty", nullptr}};
   for (const auto& [key, value] : neutral)
     if (const Json* given = find(object, key); given != nullptr && *given != value)
       fail(path, key, *given, "this way of choosing tokens is not implemented; remove the key to go without");
@@ -78,7 +86,8 @@ GenerationConfig parse_generation_config(std::string_view text, const std::strin
   if (config.temperature == 0) config.temperature.reset();  // how some write that nothing is drawn
   config.top_p = number_in(json, "top_p", where, 0, 1);
   config.repetition_penalty = number_in(json, "repetition_penalty", where, 0, 1e6);
-  if (const auto top_k = number_in(json, "top_k", where, -1, 1e9)) config.top_k = static_cast<int64_t>(*top_k);
+  if (const auto top_k = number_in(json, "top_k", where, -1, 1e9))
+    config.top_k = static_cast<int64_t>(*top_k);
   return config;
 }
 

@@ -26,8 +26,8 @@ TEST(GenerationConfig, OneEndTokenOrSeveral) {
 }
 
 TEST(GenerationConfig, HowTokensAreChosen) {
-  const GenerationConfig config =
-      parsed(R"({"do_sample": true, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "repetition_penalty": 1.05})");
+  const GenerationConfig config = parsed(
+      R"({"do_sample": true, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "repetition_penalty": 1.05})");
   EXPECT_EQ(config.temperature, 0.6);
   EXPECT_EQ(config.top_k, 20);
   EXPECT_EQ(config.top_p, 0.95);

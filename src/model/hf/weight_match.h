@@ -16,9 +16,9 @@ struct WeightMatch {
     const StoredTensor* from = nullptr;
   };
   std::vector<Taken> taken = {};         // in the order of `wanted`
-  std::vector<std::string> drawn = {};  // parameters that the folder does not have: those of a new head
+  std::vector<std::string> drawn = {};   // parameters that the folder does not have: those of a new head
   std::vector<std::string> unused = {};  // tensors that the model has no use for: those of another head
-  bool untied = false;              // config.json ties two tensors that differ; nothing else is filled then
+  bool untied = false;  // config.json ties two tensors that differ; nothing else is filled then
 };
 
 // `draws_head`: parameters of the head (and a pooler) that are not there, or there for another number of

@@ -8,7 +8,8 @@ namespace lockstep::cpu {
 namespace {
 
 AttentionRule rule_of(const Graph& graph, const Node& node) {
-  return attention_rule(graph.type(node.inputs[0]).shape, graph.type(node.inputs[1]).shape, node.attributes, 3);
+  return attention_rule(graph.type(node.inputs[0]).shape, graph.type(node.inputs[1]).shape, node.attributes,
+                        3);
 }
 
 std::string refuse(const Graph& graph, const Node& node) {

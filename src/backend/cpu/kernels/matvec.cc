@@ -1,5 +1,6 @@
-// matmul of a single row with a weight that is not trained: what a model that writes text does for every token.
-// Reading the weight once is all the work there is (bench/generate.py); oneDNN's tiles would pack it first.
+// matmul of a single row with a weight that is not trained: what a model that writes text does for every
+// token. Reading the weight once is all the work there is (bench/generate.py); oneDNN's tiles would pack it
+// first.
 //
 // Only @frozen inputs are taken: elsewhere a batch of one row must give the bits that it gives among others.
 #include <algorithm>
@@ -47,7 +48,8 @@ class Matvec : public Kernel {
     const auto* narrow = static_cast<const uint16_t*>(args.inputs[1]);
     const bool f32 = weight_ == DType::kF32;
     const int64_t k = shape_.k, n = shape_.n;
-    const int64_t grain = shape_.transpose_b ? std::max<int64_t>(1, kElements / std::max<int64_t>(1, k)) : kColumns;
+    const int64_t grain =
+        shape_.transpose_b ? std::max<int64_t>(1, kElements / std::max<int64_t>(1, k)) : kColumns;
     for_rows(context_, n, grain, [&](int64_t begin, int64_t end) {
       if (shape_.transpose_b)
         f32 ? loops.rows_f32(out, x, wide, k, begin, end) : loops.rows_bf16(out, x, narrow, k, begin, end);

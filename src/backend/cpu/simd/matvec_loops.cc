@@ -15,8 +15,8 @@ inline Vec load_as_float(const uint16_t* p, Lanes lanes) {
   return load_bf16(p, lanes);
 }
 
-// One row at a time is one stream of addresses, which the hardware reads ahead; eight sums hide the latency of
-// the multiply-add.
+// One row at a time is one stream of addresses, which the hardware reads ahead; eight sums hide the latency
+// of the multiply-add.
 constexpr int kSums = 8;
 
 template <class Stored>
@@ -57,7 +57,8 @@ inline void wide_columns(float* out, const float* x, const Stored* w, int64_t k,
     for (int64_t line = 0; line < kWidth; line += 64 / static_cast<int64_t>(sizeof(Stored)))
       __builtin_prefetch(row + kAhead * n + line);
     const Vec factor = broadcast(x[i]);
-    for (int v = 0; v < kVecs; ++v) sums[v] = fma(factor, load_as_float(row + v * kLanes, AllLanes{}), sums[v]);
+    for (int v = 0; v < kVecs; ++v)
+      sums[v] = fma(factor, load_as_float(row + v * kLanes, AllLanes{}), sums[v]);
   }
   for (int v = 0; v < kVecs; ++v) store(out + v * kLanes, sums[v]);
 }
