@@ -5,12 +5,11 @@
 
 namespace lockstep {
 
-#define LOCKSTEP_HF_FAMILIES(X)                                                                       \
-  X(llama)                                                                                            \
-  X(mistral)                                                                                          \
-  X(qwen2)                                                                                            \
-  X(qwen3) X(gemma2) X(gemma3_text) X(gemma3) X(phi3) X(olmo2) X(gpt2) X(gpt_neox) X(bert) X(roberta) \
-      X(distilbert) X(vit)
+// clang-format off
+#define LOCKSTEP_HF_FAMILIES(X)                                                          \
+  X(llama) X(mistral) X(qwen2) X(qwen3) X(gemma2) X(gemma3_text) X(gemma3) X(phi3) X(olmo2) \
+  X(gpt2) X(gpt_neox) X(bert) X(roberta) X(distilbert) X(vit)
+// clang-format on
 
 #define DECLARE(name) HfFamily name##_hf_family();
 LOCKSTEP_HF_FAMILIES(DECLARE)
