@@ -19,9 +19,11 @@ class Links:
         """What an all-reduce takes at least: every host sends and receives 2(N-1)/N of the buffer."""
         return 2 * (hosts - 1) / hosts * size * 8 / self.bits_per_second
 
-    def box(self, hosts, first_only=False, timeout=300):
-        """The beginning of a command line; the command to run on every host, or on the first, follows."""
-        shape = ["--rate", f"{self.bits_per_second:.0f}bit", "--mtu", self.mtu]
+    def box(self, hosts, first_only=False, timeout=300, faster=0, times=1):
+        """The beginning of a command line; the command to run on every host, or on the first, follows. The links of the last
+        `faster` hosts have so many times the rate."""
+        rates = [f"{self.bits_per_second * (times if h >= hosts - faster else 1):.0f}bit" for h in range(hosts)]
+        shape = ["--rate", ",".join(rates), "--mtu", self.mtu]
         return [HOSTS, "--hosts", hosts, *shape, "--timeout", timeout, *(["--first"] if first_only else []), "--"]
 
 
@@ -30,6 +32,15 @@ def workers(hosts):
     place = {"RANK": "{host}", "WORLD_SIZE": hosts, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1, "MASTER_ADDR": "{master}"}
     place |= {"MASTER_PORT": PORT, "LOCKSTEP_TOKEN": "0123456789abcdef0123456789abcdef"}
     return ["env", *(f"{name}={value}" for name, value in place.items())]
+
+
+def workers_and_servers(workers, program, command):
+    """A command of every host: the first so many run `command` as workers, the others are Reduction Servers."""
+    script = f"""
+      if (({{host}} < {workers})); then exec env RANK={{host}} WORLD_SIZE={workers} LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 "$@"; fi
+      exec "{program}" serve-reduce"""
+    common = ["MASTER_ADDR={master}", f"MASTER_PORT={PORT}", "LOCKSTEP_TOKEN=0123456789abcdef0123456789abcdef"]
+    return ["env", *common, "bash", "-c", script, "start", *command]
 
 
 def mpirun(hosts, *options):
