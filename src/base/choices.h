@@ -47,4 +47,8 @@ LOCKSTEP_CHOICE_NAMES(Recompute, "none", "cheap", "block")
 enum class SumOrder : uint8_t { kCanonical, kFast };
 LOCKSTEP_CHOICE_NAMES(SumOrder, "canonical", "fast")
 
+// The order in which the stages of a pipeline work on the microbatches of a step; changes no bit.
+enum class PipelineSchedule : uint8_t { kGpipe, k1F1B, kInterleaved, kZeroBubble };
+LOCKSTEP_CHOICE_NAMES(PipelineSchedule, "gpipe", "1f1b", "interleaved", "zero-bubble")
+
 }  // namespace lockstep

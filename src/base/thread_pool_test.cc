@@ -89,10 +89,10 @@ TEST(ThreadPool, NobodyWaitsForAThreadThatHasNoTask) {
   action.sa_handler = hold;
   struct sigaction before {};
   sigaction(SIGUSR1, &action, &before);
-  ThreadPool pool(2);
+  auto pool = std::make_unique<ThreadPool>(2);
   pthread_t worker{};
   std::atomic<int> began{0};
-  pool.run_indexed(2, [&](int64_t, int thread) {
+  pool->run_indexed(2, [&](int64_t, int thread) {
     if (thread == 1) worker = pthread_self();
     ++began;
     while (began < 2) std::this_thread::yield();
@@ -102,12 +102,13 @@ TEST(ThreadPool, NobodyWaitsForAThreadThatHasNoTask) {
   std::atomic<int> by_caller{0};
   auto region = std::async(std::launch::async, [&] {
     for (int round = 0; round < 3; ++round)
-      pool.run_indexed(100, [&](int64_t, int thread) { by_caller += thread == 0 ? 1 : 0; });
+      pool->run_indexed(100, [&](int64_t, int thread) { by_caller += thread == 0 ? 1 : 0; });
   });
   EXPECT_EQ(region.wait_for(std::chrono::seconds(20)), std::future_status::ready);
   EXPECT_EQ(write(held_pipe[1], "x", 1), 1);
   region.wait();
   EXPECT_EQ(by_caller, 300);
+  pool.reset();  // whoever was held has read by now
   sigaction(SIGUSR1, &before, nullptr);
   close(held_pipe[0]);
   close(held_pipe[1]);

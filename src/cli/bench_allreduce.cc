@@ -252,7 +252,9 @@ void run(const Options& options) {
       throw UserError("--floor measures memory that ranks share; it is for ranks that this command starts");
     floor = std::make_unique<MovementFloor>(started_ranks(options.ranks), most);
   }
-  run_on_ranks(options.ranks, [&](std::unique_ptr<Transport> transport) {
+  BenchRanks ranks = options.ranks;
+  ranks.leaves = options.leaves;
+  run_on_ranks(ranks, [&](std::unique_ptr<Transport> transport) {
     run_rank(std::move(transport), options, floor.get());
   });
 }
@@ -275,6 +277,10 @@ void add_bench_allreduce_command(CLI::App& bench) {
   command->add_option("--order", options->order, "canonical, or fast: outside the promise, for comparison");
   command->add_option("--seconds", options->seconds, "time to measure each size for")
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--servers", options->ranks.servers,
+                   "Reduction Servers (lockstep serve-reduce) that the sums go through")
+      ->check(CLI::Range(1, 256));
   command->add_flag("--json", options->json, "print one JSON object");
   command->callback([options] { run(*options); });
 }

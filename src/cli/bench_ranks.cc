@@ -82,6 +82,8 @@ void run_placed(const BenchRanks& ranks, const WorkerPlace& placement, const Bod
   options.transport = ranks.transport == "shm"   ? WorkerTransport::kShm
                       : ranks.transport == "ucx" ? WorkerTransport::kUcx
                                                  : WorkerTransport::kAuto;
+  options.servers = ranks.servers;
+  options.leaves = ranks.leaves == 0 ? placement.size : ranks.leaves;
   body(join_workers(placement, options));
 }
 
@@ -101,6 +103,8 @@ int started_ranks(const BenchRanks& ranks) { return ranks.workers == 0 ? kUsualW
 
 void run_on_ranks(const BenchRanks& ranks, const Body& body) {
   if (const auto placement = placement_from(process_variables())) return run_placed(ranks, *placement, body);
+  if (ranks.servers > 0)
+    throw UserError("--servers is for ranks that a launcher has started, which meet servers at their store");
   const int workers = started_ranks(ranks);
   const auto run = [&](const Join& join) {
     return ranks.threads ? run_threads(workers, join, body) : run_processes(workers, join, body);

@@ -14,6 +14,8 @@ struct BenchRanks {
   int workers = 0;                 // 0: as many as were placed, or two
   std::string transport = "auto";  // shm, ucx, or what a run would use
   bool threads = false;
+  int64_t servers = 0;  // Reduction Servers; of placed ranks
+  int64_t leaves = 0;   // of sums through them; 0: one a worker
 };
 
 void add_rank_options(CLI::App& command, BenchRanks& ranks);

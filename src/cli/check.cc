@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "cli/cli.h"
+#include "job/numbers.h"
 #include "job/parse.h"
 #include "job/print.h"
 #include "prepare/column_lines.h"
@@ -15,6 +16,8 @@
 #include "prepare/job_evaluation.h"
 #include "prepare/job_options.h"
 #include "prepare/job_parts.h"
+#include "prepare/layouts.h"
+#include "prepare/server_advice.h"
 #include "prepare/trained_params.h"
 #include "prepare/warnings.h"
 #include "run/resume.h"
@@ -25,6 +28,8 @@ namespace {
 struct CheckOptions {
   std::string file;
   std::vector<std::string> overrides;
+  int64_t devices = 0;  // to plan layouts over; 0: none
+  std::string device_memory;
 };
 
 void print_arithmetic(const JobParts& parts) {
@@ -40,6 +45,8 @@ void print_arithmetic(const JobParts& parts) {
                            parts.data.train->size(), parts.schedule.warmup_steps())
             << fmt::format("# peak learning rate: {:.6g}\n", job.peak_lr)
             << fmt::format("# identity {}\n", parts.identity.sha256());
+  if (const MeshShape mesh = job_mesh(spec); mesh.splits_model())
+    std::cout << fmt::format("# {} workers: {}\n", mesh.ranks(), mesh.text());
   if (const std::string trained = trained_text(parts.model); !trained.empty())
     std::cout << fmt::format("# {}\n", trained);
   if (parts.pretrained) std::cout << fmt::format("# weights: {}\n", parts.pretrained->text());
@@ -49,6 +56,7 @@ void print_arithmetic(const JobParts& parts) {
     std::cout << "# columns: " << column_line(*parts.data.report) << "\n";
     for (const std::string& note : column_notes(*parts.data.report)) std::cout << "# " << note << "\n";
   }
+  for (const std::string& line : server_advice(spec)) std::cout << "# " << line << "\n";
   for (const std::string& warning : job_warnings(parts)) std::cout << "# warning: " << warning << "\n";
 }
 
@@ -62,6 +70,14 @@ void print_start(const JobParts& parts, const std::optional<int64_t>& resumes) {
 void print_memory(const JobPlan& plan) {
   std::istringstream table(plan.table());
   for (std::string line; std::getline(table, line);) std::cout << "# " << line << "\n";
+}
+
+void print_layouts(const JobParts& parts, const CheckOptions& options) {
+  const std::optional<int64_t> bytes = read_bytes(options.device_memory);
+  if (!bytes || *bytes <= 0)
+    throw UserError("--device-memory '{}' is no size; write as in 40GiB", options.device_memory);
+  const DeviceSet devices{options.devices, *bytes};
+  std::cout << layout_table(plan_layouts(parts.spec, parts.inputs, devices), devices);
 }
 
 void run(const CheckOptions& options) {
@@ -78,6 +94,8 @@ void run(const CheckOptions& options) {
   for (const std::string& note : parts.data.notes) std::cout << "# " << note << "\n";
   std::cout << to_yaml(parts.spec);
   print_arithmetic(parts);
+  // What this machine has does not matter then.
+  if (options.devices > 0) return print_layouts(parts, options);
   print_start(parts, resumes);
   const JobPlan plan =
       plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, *backend, expected_host(parts.spec));
@@ -96,6 +114,15 @@ void add_check_command(CLI::App& app) {
       ->add_option("--set", options->overrides,
                    "key=value, as in train.lr.base=1e-3 (may be given several times)")
       ->allow_extra_args(false);
+  auto* const devices =
+      command
+          ->add_option("--devices", options->devices,
+                       "print the ways to split the job over this many devices, and which of them fit")
+          ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
+  auto* const memory =
+      command->add_option("--device-memory", options->device_memory, "that each of them has, as 40GiB");
+  devices->needs(memory);
+  memory->needs(devices);
   command->callback([options] { run(*options); });
 }
 

@@ -140,6 +140,11 @@ void start_workers(const JobSpec& spec, const TrainCommand& command, const Nodes
   }
   if (command.fresh) request.command.emplace_back("--fresh");
   if (!command.from.empty()) request.command.insert(request.command.end(), {"--from", command.from});
+  // Between hosts, servers have hosts of their own, where somebody else starts them.
+  if (nodes.count == 1 && nodes.workers_per_node > 1) {
+    request.servers = spec.strategy.reduce.servers.value_or(0);
+    request.server_command = {"/proc/self/exe", "serve-reduce", "--once"};
+  }
   request.most_restarts = command.most_restarts;
   request.run_id = spec.name;
   request.output = spec.output;

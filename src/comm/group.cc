@@ -108,6 +108,7 @@ const LeafSplit& Group::split() const { return runner_->split(); }
 SharedBuffer Group::allocate(int64_t bytes) { return {runner_->transport(), bytes}; }
 std::optional<HostPlace> Group::host() const { return runner_->transport()->host(); }
 int64_t Group::network_bytes() const { return runner_->transport()->network_bytes(); }
+const ServedFigures* Group::served() const { return runner_->transport()->served(); }
 std::string Group::last_did(int rank) const { return runner_->transport()->last_did(rank); }
 
 // The first rank of each host takes the memory and tells the others its name, or that there is none: all

@@ -145,6 +145,8 @@ class Group {
 
   // That this rank has sent over a network so far.
   int64_t network_bytes() const;
+  // What Reduction Servers have done for this rank; null where there are none.
+  const ServedFigures* served() const;
   // What a rank was last seen doing, for messages.
   std::string last_did(int rank) const;
 

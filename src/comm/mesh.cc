@@ -31,6 +31,21 @@ RankLine MeshShape::line(MeshAxis axis, int rank) const {
   return {rank - coordinate(axis, rank) * stride(axis), stride(axis), degree(axis)};
 }
 
+std::string MeshShape::text() const {
+  std::string text = fmt::format("data {}", data);
+  if (pipeline > 1) text += fmt::format(" x pipeline {}", pipeline);
+  if (tensor > 1) text += fmt::format(" x tensor {}", tensor);
+  return text;
+}
+
+std::string MeshShape::place(int rank) const {
+  std::string text;
+  for (const MeshAxis axis : {MeshAxis::kData, MeshAxis::kPipeline, MeshAxis::kTensor})
+    if (degree(axis) > 1)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name_of(axis), coordinate(axis, rank));
+  return text;
+}
+
 Mesh::Mesh(const MeshShape& shape, int rank, const LeafSplit& data, const Join& join)
     : shape_(shape), rank_(rank) {
   LOCKSTEP_CHECK(rank >= 0 && rank < shape.ranks(), "rank {} of a mesh of {}", rank, shape.ranks());

@@ -39,6 +39,11 @@ struct MeshShape {
   int coordinate(MeshAxis axis, int rank) const { return rank / stride(axis) % degree(axis); }
   // The ranks that differ from this one along the axis alone, this one included.
   RankLine line(MeshAxis axis, int rank) const;
+  // Whether ranks differ in more than the leaves that they sum.
+  bool splits_model() const { return pipeline * tensor > 1; }
+  std::string text() const;           // "data 2 x pipeline 4"
+  std::string place(int rank) const;  // "data 1, pipeline 3"; of the axes that have several ranks
+  bool operator==(const MeshShape&) const = default;
 };
 
 class Mesh {
@@ -60,6 +65,33 @@ class Mesh {
   MeshShape shape_;
   int rank_;
   std::array<std::unique_ptr<Group>, kMeshAxes.size()> groups_;
+};
+
+// The groups of one rank of a run: of all ranks, and along each axis. Null where this rank is alone in it.
+struct MeshGroups {
+  MeshGroups() = default;
+  // Data parallelism alone: the data group is the group of all ranks.
+  MeshGroups(Group* ranks) : all(ranks), data(ranks) {
+    if (ranks == nullptr) return;
+    shape.data = ranks->size();
+    rank = ranks->rank();
+  }
+  MeshGroups(Group& ranks, const Mesh& mesh)
+      : all(&ranks),
+        data(mesh.group(MeshAxis::kData)),
+        pipeline(mesh.group(MeshAxis::kPipeline)),
+        tensor(mesh.group(MeshAxis::kTensor)),
+        shape(mesh.shape()),
+        rank(mesh.rank()) {}
+
+  int coordinate(MeshAxis axis) const { return shape.coordinate(axis, rank); }
+
+  Group* all = nullptr;
+  Group* data = nullptr;
+  Group* pipeline = nullptr;
+  Group* tensor = nullptr;
+  MeshShape shape;
+  int rank = 0;
 };
 
 }  // namespace lockstep

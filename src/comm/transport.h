@@ -14,6 +14,7 @@
 #include "comm/collective.h"
 #include "comm/ledger.h"
 #include "comm/message_port.h"
+#include "comm/served_figures.h"
 #include "comm/sum_program.h"
 
 namespace lockstep {
@@ -62,6 +63,8 @@ class Transport : public MessagePort {
   virtual std::string last_did(int rank) const = 0;
   // That this rank has sent over a network so far.
   virtual int64_t network_bytes() const { return 0; }
+  // What Reduction Servers have done for this rank; null where there are none.
+  virtual const ServedFigures* served() const { return nullptr; }
 };
 
 }  // namespace lockstep

@@ -72,19 +72,39 @@ std::vector<Field> strategy_fields() {
           .defaults_to("auto"),
       LOCKSTEP_FIELD(strategy.zero,
                      "ZeRO stage: what workers share out instead of repeating; 1: the optimizer's state and "
-                     "averages, 2: the sums of gradients too; the bits are the same")
+                     "averages, 2: the sums of gradients too, 3: the parameters too; the bits are the same")
           .defaults_to("0")
           .at_least(0)
           .at_most(3),
-      LOCKSTEP_FIELD(strategy.pipeline, "pipeline stages").defaults_to("1").at_least(1).at_most(1024),
+      LOCKSTEP_FIELD(strategy.pipeline,
+                     "workers that share the layers, each a stage of a pipeline; the bits are the same")
+          .defaults_to("1")
+          .at_least(1)
+          .at_most(1024),
+      LOCKSTEP_FIELD(strategy.schedule,
+                     "the order in which the stages of a pipeline work; gpipe holds the activations of all "
+                     "microbatches, interleaved gives every worker several stages, zero-bubble makes "
+                     "gradients of weights while others wait; the bits are the same")
+          .defaults_to("1f1b"),
+      LOCKSTEP_FIELD(strategy.chunks, "stages of a worker, with strategy.schedule interleaved")
+          .defaults_to("2")
+          .at_least(1)
+          .at_most(64),
       LOCKSTEP_FIELD(strategy.tensor, "workers that share each matrix; part of the run's identity")
           .defaults_to("1")
           .at_least(1)
           .at_most(1024),
-      LOCKSTEP_FIELD(strategy.reduce.via,
-                     "how gradients travel; none: not at all, for measuring what communication costs (every "
-                     "worker trains alone, no checkpoint is written)")
+      LOCKSTEP_FIELD(
+          strategy.reduce.via,
+          "how gradients travel; server: Reduction Servers add them up; none: not at all, for "
+          "measuring what communication costs (every worker trains alone, no checkpoint is written)")
           .defaults_to("direct"),
+      LOCKSTEP_FIELD(strategy.reduce.servers,
+                     "Reduction Servers, of via server; auto: machines of pool 2 of workerPoolSpecs, else 1")
+          .takes_auto()
+          .at_least(1)
+          .at_most(256)
+          .defaults_to("auto"),
       LOCKSTEP_FIELD(strategy.reduce.order,
                      "canonical gives the same bits on any number of workers; fast adds up what a worker has "
                      "in one sum, and the bits depend on their number")

@@ -1,8 +1,5 @@
 #include "job/not_yet.h"
 
-#include <algorithm>
-#include <array>
-
 #include "base/error.h"
 #include "job/workers.h"
 
@@ -15,21 +12,40 @@ void need(bool holds, const JobSpec& spec, std::string_view path, std::string_vi
     throw UserError("{}: {} {} cannot be run by this version; {}", spec.where(path), path, found, instead);
 }
 
-// What a pool that does not train is there for, by its place in the list.
-constexpr std::array<std::string_view, 4> kPoolServes = {"", "", "reduction or parameter servers",
-                                                         "evaluators"};
+// Evaluations are the workers' own.
+void need_no_evaluators(const JobSpec& spec) {
+  constexpr size_t kEvaluators = 3;
+  if (spec.strategy.workers || spec.workerPoolSpecs.size() <= kEvaluators) return;
+  if (const int64_t count = spec.workerPoolSpecs[kEvaluators].replicaCount; count > 0)
+    throw UserError(
+        "{}: workerPoolSpecs[{}] asks for {} evaluators, which this version does not have; write {{}} for "
+        "this "
+        "pool, or --set strategy.workers={}: the bits are the same without them",
+        spec.where(fmt::format("workerPoolSpecs[{}].replicaCount", kEvaluators)), kEvaluators, count,
+        wanted_workers(spec).value_or(1));
+}
 
-// Without these servers the same bits come out, so naming the workers is all it takes to run such a job.
-void need_no_servers(const JobSpec& spec) {
-  if (spec.strategy.workers) return;
-  for (size_t i = 2; i < std::min(kPoolServes.size(), spec.workerPoolSpecs.size()); ++i)
-    if (const int64_t count = spec.workerPoolSpecs[i].replicaCount; count > 0)
-      throw UserError(
-          "{}: workerPoolSpecs[{}] asks for {} {}, which this version does not have; write {{}} for this "
-          "pool, "
-          "or --set strategy.workers={}: the bits are the same without them",
-          spec.where(fmt::format("workerPoolSpecs[{}].replicaCount", i)), i, count, kPoolServes[i],
-          wanted_workers(spec).value_or(1));
+// What Reduction Servers do not go with: they return whole sums of gradients to workers that hold all of the
+// model.
+void refuse_with_servers(const JobSpec& spec) {
+  const StrategySpec& strategy = spec.strategy;
+  if (strategy.reduce.via != ReduceVia::kServer) return;
+  const auto refuse = [&](std::string_view path, std::string_view value, std::string_view why) {
+    throw UserError(
+        "{}: {} {} does not go with strategy.reduce.via server: {}; use strategy.reduce.via direct",
+        spec.where(path), path, value, why);
+  };
+  if (strategy.zero > 0)
+    refuse("strategy.zero", std::to_string(strategy.zero),
+           "servers give whole sums to everybody, and ZeRO wants each worker's slice alone");
+  if (strategy.pipeline > 1)
+    refuse("strategy.pipeline", std::to_string(strategy.pipeline),
+           "servers add up the gradients of one whole model, and stages have parts of it");
+  if (strategy.tensor > 1)
+    refuse("strategy.tensor", std::to_string(strategy.tensor),
+           "servers add up the gradients of one whole model, and tensor ranks have parts of it");
+  if (strategy.reduce.order == SumOrder::kFast)
+    refuse("strategy.reduce.order", "fast", "servers complete the canonical tree");
 }
 
 // What ZeRO does not go with; what depends on the model is found when the job is planned.
@@ -48,20 +64,41 @@ void refuse_unsplittable(const JobSpec& spec) {
         spec.where("strategy.zero"), spec.strategy.zero);
 }
 
+// What a pipeline does not go with; what depends on the model is found when the job is planned.
+void refuse_pipeline(const JobSpec& spec) {
+  const StrategySpec& strategy = spec.strategy;
+  if (strategy.pipeline == 1) return;
+  const std::string where = spec.where("strategy.pipeline");
+  if (strategy.reduce.via == ReduceVia::kNone)
+    throw UserError("{}: stages of a pipeline cannot train alone, as strategy.reduce.via none asks; use direct",
+                    where);
+  if (strategy.reduce.order == SumOrder::kFast)
+    throw UserError("{}: a pipeline adds up in the canonical order; leave strategy.reduce.order out", where);
+  if (strategy.zero > 1)
+    throw UserError(
+        "{}: strategy.zero {} lets gradients go after each leaf, and a pipeline has several in flight; use "
+        "strategy.zero 1",
+        where, strategy.zero);
+  if (!spec.train.init_from.run.empty() || !spec.model.hf.empty())
+    throw UserError(
+        "{}: weights of files are not given to the stages of a pipeline; start the run on one worker, and go "
+        "on from its checkpoint with strategy.pipeline {}",
+        where, strategy.pipeline);
+}
+
 }  // namespace
 
 void refuse_not_yet(const JobSpec& spec) {
   const StrategySpec& strategy = spec.strategy;
   const auto number = [](int64_t value) { return std::to_string(value); };
   need(spec.model.onnx.empty(), spec, "model.onnx", spec.model.onnx, "use model.family");
-  need(strategy.zero <= 2, spec, "strategy.zero", number(strategy.zero),
-       "use 2, which leaves parameters with every worker and splits all else");
   refuse_unsplittable(spec);
-  need(strategy.pipeline == 1, spec, "strategy.pipeline", number(strategy.pipeline), "use 1");
+  refuse_pipeline(spec);
   need(strategy.tensor == 1, spec, "strategy.tensor", number(strategy.tensor), "use 1");
-  need(strategy.reduce.via == ReduceVia::kDirect || strategy.reduce.via == ReduceVia::kNone, spec,
-       "strategy.reduce.via", name_of(strategy.reduce.via), "use direct");
-  need_no_servers(spec);
+  need(strategy.reduce.via != ReduceVia::kRing, spec, "strategy.reduce.via", name_of(strategy.reduce.via),
+       "use direct");
+  refuse_with_servers(spec);
+  need_no_evaluators(spec);
 }
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include "job/gather.h"
 #include "job/open_model.h"
 #include "job/value.h"
+#include "job/workers.h"
 
 namespace lockstep {
 namespace {
@@ -152,6 +153,7 @@ JobSpec parse_job(std::string_view text, const std::string& file, std::span<cons
   Filler(gathered, spec).fill();
   fill_names(spec);
   check_pairs(spec);
+  settle_servers(spec);
   return spec;
 }
 

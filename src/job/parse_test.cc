@@ -265,9 +265,31 @@ TEST(Parse, VertexFilesInTheirThreeShapes) {
   EXPECT_EQ(wanted_workers(parse(snake)), 2);
   EXPECT_EQ(wanted_workers(parse(kSmall)), std::nullopt);
   EXPECT_EQ(error_of(wrapped), "");
-  EXPECT_NE(error_of(bare).find("workerPoolSpecs[2] asks for 3 reduction or parameter servers"),
-            std::string::npos);
   EXPECT_EQ(error_of(bare, {"strategy.workers=1"}), "");
+}
+
+TEST(Parse, TheThirdPoolIsReductionServers) {
+  const std::string pools =
+      with("workerPoolSpecs: [{replicaCount: 1}, {replicaCount: 3}, {replicaCount: 2}]");
+  const auto reduce = [](const JobSpec& spec) { return spec.strategy.reduce; };
+  const JobSpec spec = parse(pools);
+  EXPECT_EQ(reduce(spec).via, ReduceVia::kServer);
+  EXPECT_EQ(reduce(spec).servers, 2);
+  EXPECT_EQ(reduce(parse(to_yaml(spec))).servers, 2);
+  EXPECT_EQ(wanted_workers(spec), 4) << "servers are no workers";
+  EXPECT_EQ(reduce(parse(pools, {"strategy.reduce.servers=5", "strategy.reduce.via=server"})).servers, 5);
+  EXPECT_EQ(reduce(parse(kSmall, {"strategy.reduce.via=server"})).servers, 1);
+  for (const char* passed_over : {"strategy.workers=2", "strategy.reduce.via=direct"}) {
+    const JobSpec direct = parse(pools, {passed_over});
+    EXPECT_EQ(reduce(direct).via, ReduceVia::kDirect) << passed_over;
+    ASSERT_FALSE(direct.notes.empty()) << passed_over;
+    EXPECT_NE(direct.notes.back().find("2 reduction servers, which are not used"), std::string::npos);
+  }
+  EXPECT_NE(error_of(kSmall, {"strategy.reduce.servers=2"}).find("needs strategy.reduce.via: server"),
+            std::string::npos);
+  for (const char* other : {"strategy.zero=1", "strategy.reduce.order=fast"})
+    EXPECT_NE(error_of(pools, {other}).find("does not go with strategy.reduce.via server"), std::string::npos)
+        << other;
 }
 
 constexpr std::string_view kTable = R"(model: {family: tabular}

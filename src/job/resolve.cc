@@ -31,12 +31,14 @@ void resolve_batch(const JobSpec& spec, const JobFacts& facts, ResolvedJob& job)
                     either(nearest_divisors(job.microbatches, job.leaves)));
   // Known only with the model, unless the job says it.
   const bool known = spec.strategy.leaves || facts.parameters;
-  const int64_t workers = wanted_workers(spec).value_or(1);
+  const int64_t workers = data_workers(spec);
+  const int64_t replica = spec.strategy.pipeline * spec.strategy.tensor;
   if (known && workers > job.leaves)
     throw UserError(
-        "{}: {} workers cannot share the {} leaves that a step is summed in; use at most {} workers, or more "
+        "{}: {} {} cannot share the {} leaves that a step is summed in; use at most {} workers, or more "
         "leaves (strategy.leaves, a divisor of the {} microbatches; it changes the bits of the result)",
-        spec.where("strategy.workers"), workers, job.leaves, job.leaves, job.microbatches);
+        spec.where("strategy.workers"), workers, replica > 1 ? "replicas of the model" : "workers",
+        job.leaves, job.leaves * replica, job.microbatches);
 }
 
 void resolve_steps(const JobSpec& spec, const JobFacts& facts, ResolvedJob& job) {

@@ -137,9 +137,6 @@ TEST(Resolve, HoldOutAndEvaluationDataAreTwoAnswersToOneQuestion) {
 }
 
 TEST(Resolve, WhatThisVersionCannotRunSaysWhatCan) {
-  EXPECT_EQ(error_of({"strategy.zero=3"}),
-            "--set: strategy.zero 3 cannot be run by this version; use 2, which leaves parameters with every "
-            "worker and splits all else");
   EXPECT_EQ(error_of({"strategy.zero=1", "train.optimizer.name=lamb"}),
             "--set: strategy.zero 1 splits tensors between workers, and lamb needs norms or means of whole "
             "ones; use adamw, adam, lion or sgd, or strategy.zero 0");

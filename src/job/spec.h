@@ -229,6 +229,7 @@ struct TrainSpec {
 
 struct ReduceSpec {
   ReduceVia via = ReduceVia::kDirect;
+  std::optional<int64_t> servers;  // of via server; set wherever via is server
   SumOrder order = SumOrder::kCanonical;
   std::optional<int64_t> bucket;  // bytes; unset: see train/sums/buckets.h
 };
@@ -236,6 +237,8 @@ struct ReduceSpec {
 struct StrategySpec {
   std::optional<int64_t> workers, threads, leaves;  // unset: auto
   int64_t zero = 0, pipeline = 1, tensor = 1;
+  PipelineSchedule schedule = PipelineSchedule::k1F1B;
+  int64_t chunks = 2;  // stages of a worker, with PipelineSchedule::kInterleaved
   ReduceSpec reduce;
   WorkerTransport transport = WorkerTransport::kAuto;
   std::optional<int64_t> memory;  // bytes a worker may plan for; unset: what the machine has

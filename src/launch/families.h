@@ -5,6 +5,7 @@
 #pragma once
 #include <optional>
 
+#include "launch/host_port.h"
 #include "launch/placement.h"
 #include "launch/variables.h"
 
@@ -19,6 +20,10 @@ std::optional<WorkerPlace> mpich_placement(const Variables& variables);
 std::optional<WorkerPlace> mvapich_placement(const Variables& variables);
 std::optional<WorkerPlace> vertex_placement(const Variables& variables);
 std::optional<WorkerPlace> tf_config_placement(const Variables& variables);
+
+// Where rank 0 listens, for a process that CLUSTER_SPEC or TF_CONFIG gives a role that does not train, such
+// as a reduction server's; nothing where neither lists one that trains.
+std::optional<HostPort> cluster_master(const Variables& variables);
 
 // Where rank 0 is: MASTER_ADDR and MASTER_PORT if set, otherwise this host, if all are on it. `known` is the
 // host of rank 0 if the family tells it.

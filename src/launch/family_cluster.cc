@@ -120,24 +120,45 @@ std::optional<WorkerPlace> cluster_placement(const Variables& variables, const C
   return placement;
 }
 
-}  // namespace
-
-std::optional<WorkerPlace> vertex_placement(const Variables& variables) {
+const ClusterFormat& vertex_format() {
   static const ClusterFormat format = {
       "Vertex AI",
       "CLUSTER_SPEC",
       {"workerpool0", "workerpool1"},
       R"({"cluster": {"workerpool0": ["a:2222"], "workerpool1": ["b:2222"]}, "task": {"type": "workerpool1", "index": 0}})"};
-  return cluster_placement(variables, format);
+  return format;
 }
 
-std::optional<WorkerPlace> tf_config_placement(const Variables& variables) {
+const ClusterFormat& tf_config_format() {
   static const ClusterFormat format = {
       "TensorFlow",
       "TF_CONFIG",
       {"chief", "master", "worker"},
       R"({"cluster": {"chief": ["a:2222"], "worker": ["b:2222"]}, "task": {"type": "worker", "index": 0}})"};
-  return cluster_placement(variables, format);
+  return format;
+}
+
+}  // namespace
+
+std::optional<WorkerPlace> vertex_placement(const Variables& variables) {
+  return cluster_placement(variables, vertex_format());
+}
+
+std::optional<WorkerPlace> tf_config_placement(const Variables& variables) {
+  return cluster_placement(variables, tf_config_format());
+}
+
+std::optional<HostPort> cluster_master(const Variables& variables) {
+  for (const ClusterFormat* format : {&vertex_format(), &tf_config_format()}) {
+    const auto text = find_variable(variables, format->variable);
+    if (!text) continue;
+    const Json document = parse(*format, *text);
+    if (!document.contains("cluster") || document["cluster"].empty()) continue;
+    for (const std::string_view role : format->training_roles)
+      if (const auto some = addresses(*format, member(*format, document, "cluster"), role); !some.empty())
+        return some.front();
+  }
+  return {};
 }
 
 }  // namespace lockstep

@@ -88,6 +88,8 @@ WorkerSetResult launch(const LaunchRequest& request) {
   std::unique_ptr<StoreServer> store;
   WorkerSetOptions options;
   options.command = request.command;
+  options.server_command = request.server_command;
+  options.servers = request.servers;
   options.layout = {.run_id = request.run_id,
                     .nodes = nodes.count,
                     .node_rank = nodes.rank,

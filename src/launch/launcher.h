@@ -36,6 +36,9 @@ Nodes nodes_from(const WorkerPlace& placement, int64_t workers_per_process);
 struct LaunchRequest {
   Nodes nodes;
   std::vector<std::string> command;  // of every worker
+  // Of processes that serve the workers, and how many this host runs (launch/worker_set.h).
+  std::vector<std::string> server_command = {};
+  int64_t servers = 0;
   std::string run_id;
   std::string output;         // the run's folder
   std::string log_folder;     // worker-N.log

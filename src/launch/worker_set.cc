@@ -30,6 +30,7 @@ using std::chrono::steady_clock;
 
 struct Worker {
   int64_t rank;
+  std::string name;
   WorkerOutput output;
   WorkerProcess process;
   LineSplitter out_lines = {};
@@ -46,9 +47,9 @@ struct Failed {
   std::optional<double> time;  // by its error file
 };
 
-std::string log_path(const RunLayout& layout, int64_t rank) {
+std::string log_path(const RunLayout& layout, const std::string& name) {
   if (layout.log_folder.empty()) return "";
-  return fmt::format("{}/{}.log", layout.log_folder, worker_name(rank));
+  return fmt::format("{}/{}.log", layout.log_folder, name);
 }
 
 // Which of two failures is the cause: being killed, then the earlier error by the workers' own clocks.
@@ -88,6 +89,8 @@ class WorkerSet {
     return std::all_of(workers_.begin(), workers_.end(), [](const auto& worker) { return worker->ended; });
   }
   void start();
+  void start_servers();
+  void end_servers();
   // Until all have ended.
   void watch();
   void start_again(const WorkerFailure& failure);
@@ -112,6 +115,7 @@ class WorkerSet {
   Console out_;
   Console err_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<Worker>> servers_;
   int signals_seen_ = 0;
   int insisting_signals_ = 0;
   TimePoint stop_at_ = TimePoint::max();      // then SIGTERM
@@ -130,14 +134,48 @@ void WorkerSet::start() {
     std::filesystem::create_directories(layout_.log_folder, error);
     if (error) throw UserError("cannot make the folder {}: {}", layout_.log_folder, error.message());
   }
+  start_servers();
   for (int64_t local = 0; local < layout_.workers_per_node; ++local) {
     const int64_t rank = layout_.rank_of(local);
+    const std::string name = worker_name(rank);
     // One of an earlier start would be taken for the first error of this one.
     if (const std::string path = error_path(layout_, rank); !path.empty()) std::filesystem::remove(path);
     workers_.push_back(std::make_unique<Worker>(
-        Worker{rank, WorkerOutput(log_path(layout_, rank)),
+        Worker{rank, name, WorkerOutput(log_path(layout_, name)),
                WorkerProcess(options_.command, worker_variables(layout_, local, options_.inherited))}));
   }
+}
+
+// Those of workers that have ended know the store of those alone.
+void WorkerSet::start_servers() {
+  servers_.clear();
+  for (int64_t i = 0; i < options_.servers; ++i) {
+    const std::string name = fmt::format("server-{}", i + 1);
+    servers_.push_back(std::make_unique<Worker>(
+        Worker{i, name, WorkerOutput(log_path(layout_, name)),
+               WorkerProcess(options_.server_command, server_variables(layout_, options_.inherited))}));
+  }
+}
+
+// They end by themselves when the workers have said goodbye; where these could not, they are told.
+void WorkerSet::end_servers() {
+  const TimePoint until = steady_clock::now() + options_.settle;
+  const auto ended = [&] {
+    return std::all_of(servers_.begin(), servers_.end(), [](const auto& server) { return server->ended; });
+  };
+  while (!ended() && steady_clock::now() < until) {
+    std::vector<pollfd> entries;
+    for (const auto& server : servers_)
+      if (!server->ended) entries.push_back({server->process.ended().get(), POLLIN, 0});
+    constexpr int kLookAgain = 20;  // ms
+    poll(entries.data(), entries.size(), kLookAgain);
+    for (const auto& server : servers_) {
+      read_lines(*server);
+      if (!server->ended && server->process.ending()) server->ended = true;
+    }
+  }
+  for (const auto& server : servers_) read_lines(*server);
+  servers_.clear();
 }
 
 WorkerSetResult WorkerSet::run() {
@@ -149,6 +187,7 @@ WorkerSetResult WorkerSet::run() {
     watch();
     ended = result();
   }
+  end_servers();
   out_.finish();
   if (out_.failure() != 0)
     err_.line(fmt::format("lockstep: cannot write standard output: {}{}", std::strerror(out_.failure()),
@@ -162,6 +201,7 @@ void WorkerSet::watch() {
     wait();
     pass_on_signals();
     for (const auto& worker : workers_) read_lines(*worker);
+    for (const auto& server : servers_) read_lines(*server);
     reap();
     stop_when_due();
     out_.flush();
@@ -190,13 +230,14 @@ void WorkerSet::wait() {
   constexpr milliseconds kLookAgain{50};
   TimePoint until = std::min({stop_at_, kill_at_, farewell_at_});
   std::vector<pollfd> entries = {{signals_.descriptor().get(), POLLIN, 0}};
-  for (const auto& worker : workers_) {
-    entries.push_back({worker->process.out().get(), POLLIN, 0});
-    entries.push_back({worker->process.err().get(), POLLIN, 0});
-    if (worker->ended) continue;
-    entries.push_back({worker->process.ended().get(), POLLIN, 0});
-    if (!worker->process.ended()) until = std::min(until, steady_clock::now() + kLookAgain);
-  }
+  for (const auto* processes : {&workers_, &servers_})
+    for (const auto& worker : *processes) {
+      entries.push_back({worker->process.out().get(), POLLIN, 0});
+      entries.push_back({worker->process.err().get(), POLLIN, 0});
+      if (worker->ended) continue;
+      entries.push_back({worker->process.ended().get(), POLLIN, 0});
+      if (!worker->process.ended()) until = std::min(until, steady_clock::now() + kLookAgain);
+    }
   for (const Console* console : {&out_, &err_})
     if (console->pending()) entries.push_back({console->descriptor(), POLLOUT, 0});
   const int timeout = until == TimePoint::max() ? -1 : poll_timeout(until);
@@ -229,7 +270,7 @@ void WorkerSet::take_line(Worker& worker, std::string_view line, Console& consol
   }
   worker.output.keep(line);
   if (&console == &out_) err_.hide_live();  // both may show on one terminal
-  console.line(fmt::format("{} | {}", worker_name(worker.rank), line));
+  console.line(fmt::format("{} | {}", worker.name, line));
 }
 
 void WorkerSet::read_stream(Worker& worker, Descriptor& stream, LineSplitter& lines, Console& console) {
@@ -263,6 +304,16 @@ void WorkerSet::reap() {
       worker->ended = true;
       judge(*worker, *ending);
     }
+  }
+  for (const auto& server : servers_) {
+    if (server->ended) continue;
+    const auto ending = server->process.ending();
+    if (!ending) continue;
+    read_lines(*server);
+    server->ended = true;
+    if (!ending->done() && !all_ended())
+      err_.line(fmt::format("lockstep: {} has ended: {}; the workers go on without it", server->name,
+                            describe(*ending)));
   }
 }
 

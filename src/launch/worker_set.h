@@ -18,7 +18,11 @@ namespace lockstep {
 
 struct WorkerSetOptions {
   std::vector<std::string> command;  // of every worker
-  RunLayout layout;                  // log_folder: one worker-N.log each; most_restarts: after a crash
+  // Processes beside the workers, which serve them: started before them and ended after them. One that ends
+  // on its own is told of, and is the workers' business.
+  std::vector<std::string> server_command = {};
+  int64_t servers = 0;
+  RunLayout layout;  // log_folder: one worker-N.log each; most_restarts: after a crash
   // Before every start: what the workers need anew goes into the layout.
   std::function<void(RunLayout& layout)> prepare = {};
   Variables inherited = process_variables();

@@ -82,4 +82,14 @@ Variables worker_variables(const RunLayout& layout, int64_t local_rank, const Va
   return variables;
 }
 
+Variables server_variables(const RunLayout& layout, const Variables& inherited) {
+  Variables variables = inherited;
+  for (const char* name : {"LOCKSTEP_TOKEN_FILE", "TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_ERROR_FILE"})
+    variables.erase(name);
+  variables.erase(kLiveColumnsVariable);
+  variables["LOCKSTEP_STORE"] = to_string(layout.store);
+  variables["LOCKSTEP_TOKEN"] = layout.token;
+  return variables;
+}
+
 }  // namespace lockstep

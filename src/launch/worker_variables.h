@@ -36,4 +36,7 @@ std::string error_path(const RunLayout& layout, int64_t rank);
 // TF_CONFIG are set when all workers are on this host; with more, an inherited one already names the hosts.
 Variables worker_variables(const RunLayout& layout, int64_t local_rank, const Variables& inherited);
 
+// Those of a process that serves the workers, and is none.
+Variables server_variables(const RunLayout& layout, const Variables& inherited);
+
 }  // namespace lockstep

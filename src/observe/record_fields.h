@@ -93,6 +93,19 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("verdict", record.verdict);
 }
 
+template <RecordOf<ReductionSummary> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("servers", record.servers);
+  visit("servers_left", record.servers_left);
+  visit("streams", record.streams);
+  visit("sums", record.sums);
+  visit("bytes_sent", record.bytes_sent);
+  visit("bytes_received", record.bytes_received);
+  visit("seconds", record.seconds);
+  visit("fallbacks", record.fallbacks);
+  visit("lost", record.lost);
+}
+
 template <RecordOf<RunSummary> Record, typename Visitor>
 void visit_fields(Record& record, Visitor&& visit) {
   visit("status", record.status);
@@ -118,6 +131,8 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("threads_per_worker", record.threads_per_worker);
   visit("reduce_order", record.reduce_order);
   visit("bucket_bytes", record.bucket_bytes);
+  visit("reduction", record.reduction);
+  visit("mesh", record.mesh);
   visit("zero", record.zero);
   visit("samples_per_second", record.samples_per_second);
   visit("tokens_per_second", record.tokens_per_second);

@@ -79,6 +79,19 @@ struct InputSummary {
   bool operator==(const InputSummary&) const = default;
 };
 
+// What Reduction Servers did, as the first worker saw it: docs/communication.md.
+struct ReductionSummary {
+  int64_t servers = 0, servers_left = 0;  // at the start and at the end
+  int64_t streams = 0;                    // hosts, or workers of one host, that send sums to each
+  int64_t sums = 0;                       // that went through them
+  int64_t bytes_sent = 0, bytes_received = 0;
+  double seconds = 0;             // in those sums
+  int64_t fallbacks = 0;          // sums that were completed without a server that was lost
+  std::vector<std::string> lost;  // which, and why
+
+  bool operator==(const ReductionSummary&) const = default;
+};
+
 struct RunSummary {
   std::string status;  // done, stopped_early, diverged, failed, preempted, interrupted
   std::string error;   // why it ended, unless it is done
@@ -98,9 +111,11 @@ struct RunSummary {
   int64_t global_batch = 0, microbatches = 0, leaves = 0;
   double peak_lr = 0;
   int64_t workers = 0, threads_per_worker = 0;
-  std::string reduce_order;     // canonical; with any other, the bits depend on the number of workers
-  int64_t bucket_bytes = 0;     // in which gradients are reduced; 0 on one worker
-  std::optional<int64_t> zero;  // ZeRO stage, where workers share out what they hold
+  std::string reduce_order;  // canonical; with any other, the bits depend on the number of workers
+  int64_t bucket_bytes = 0;  // in which gradients are reduced; 0 on one worker
+  std::optional<ReductionSummary> reduction;  // where there are such servers
+  std::optional<std::string> mesh;            // where workers split the model
+  std::optional<int64_t> zero;                // ZeRO stage, where workers share out what they hold
 
   // Of this start: steps before a resume are not in these.
   double samples_per_second = 0, tokens_per_second = 0;

@@ -70,12 +70,24 @@ void add_result(Facts& facts, const RunSummary& summary) {
   score("r2", best->r2);
 }
 
+std::string reduction_text(const ReductionSummary& servers) {
+  std::string text = fmt::format("{} server{}, {} sums in {} s, {} sent, {} received", servers.servers,
+                                 servers.servers == 1 ? "" : "s", servers.sums, short_number(servers.seconds),
+                                 bytes_text(servers.bytes_sent), bytes_text(servers.bytes_received));
+  if (servers.fallbacks > 0)
+    text += fmt::format("; {} left, {} sum{} completed without", servers.servers_left, servers.fallbacks,
+                        servers.fallbacks == 1 ? "" : "s");
+  return text;
+}
+
 void add_settings(Facts& facts, const RunSummary& summary) {
   facts.whole("parameters", summary.parameters);
   facts.text("batch", batch_text(summary));
   facts.amount("peak lr", summary.peak_lr, short_number(summary.peak_lr, 6));
   facts.text("workers", workers_text(summary));
+  if (summary.mesh) facts.text("mesh", *summary.mesh);
   if (summary.zero) facts.whole("ZeRO stage", *summary.zero);
+  if (summary.reduction) facts.text("reduction", reduction_text(*summary.reduction), Fact::Kind::kUncompared);
   if (summary.reduce_order != "canonical") facts.text("reduce order", summary.reduce_order);
 }
 

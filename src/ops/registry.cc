@@ -24,7 +24,8 @@ namespace lockstep {
   /* collectives */ X(all_reduce) X(all_reduce_start) X(all_reduce_done) X(all_gather) X(all_gather_start) X(all_gather_done) \
     X(reduce_scatter) X(reduce_scatter_start) X(reduce_scatter_done) X(all_to_all) X(all_to_all_start) X(all_to_all_done) \
     X(broadcast_from) X(broadcast_from_start) X(broadcast_from_done) X(reduce_to) X(reduce_to_start) X(reduce_to_done) \
-    X(send) X(send_start) X(send_done) X(recv) X(recv_start) X(recv_done)
+    X(send) X(send_start) X(send_done) X(recv) X(recv_start) X(recv_done) \
+    X(gather_unit_start) X(gather_unit_done) X(unit_part)
 // clang-format on
 
 #define DECLARE(name) OpDef name##_op();

@@ -12,6 +12,7 @@
 #include "passes/cse.h"
 #include "passes/dce.h"
 #include "passes/fuse.h"
+#include "passes/gather_params.h"
 #include "passes/patterns.h"
 #include "passes/product_epilogues.h"
 #include "passes/recompute.h"
@@ -62,6 +63,8 @@ constexpr std::array kPasses = {
     Pass{"split_collectives", "collectives become a start and a done", Stage::kScheduled, false,
          split_collectives},
     Pass{"schedule", "orders the nodes for the fewest live bytes", Stage::kScheduled, false, schedule},
+    Pass{"gather_params", "gathers parameters that workers own pieces of before their use, if asked to",
+         Stage::kScheduled, false, gather_params},
 };
 
 bool listed(const std::vector<std::string>& names, std::string_view name) {

@@ -23,6 +23,17 @@ struct ShardAxis {
   std::map<std::string, Placement> placements = {};  // of graph inputs; the others are replicated
 };
 
+// Parameters that are gathered together just before they are used, since workers own pieces of them
+// (passes/gather_params.h): neighbours in the flat layout.
+struct ParamUnit {
+  struct Part {
+    std::string name;
+    int64_t offset = 0;  // of its first element in the unit
+  };
+  int64_t numel = 0;  // padding included
+  std::vector<Part> parts = {};
+};
+
 struct PassOptions {
   bool accumulate_gradients = false;
   Recompute recompute = Recompute::kNone;
@@ -30,6 +41,7 @@ struct PassOptions {
   bool product_epilogues = false;    // the backend's products take a bias, a residual or a slope along
   bool stochastic_rounding = false;  // of parameters to bf16, by the graph input kRoundingInput
   std::vector<ShardAxis> shard;      // none: the graph is for one rank
+  std::vector<ParamUnit> units;      // none: parameters are there as a whole
   std::vector<std::string> disabled;
   std::string stop_after;
   std::vector<std::string> dump_after;

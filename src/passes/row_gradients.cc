@@ -11,9 +11,6 @@
 namespace lockstep {
 namespace {
 
-// Below this many rows per id the dense gradient is cheap enough, and simpler.
-constexpr int64_t kRowsPerId = 8;
-
 Value through_views(const Graph& graph, Value value) {
   while (graph.producer(value) >= 0) {
     const Node& node = graph.nodes()[static_cast<size_t>(graph.producer(value))];
@@ -62,6 +59,26 @@ bool qualifies(const Graph& graph, const GraphOutput& output) {
   return node != nullptr && read_only_by_embedding(graph, param_of(graph, output), node->inputs[1]);
 }
 
+// The gradients that become lists: those of the tables that qualify, if these are at least half of what is
+// trained. Below that the optimizer visits most of the parameters anyway, and what everything else takes for
+// granted of a gradient (one place in the layout, pieces that workers own) is worth more. A language model's
+// table is dense.
+std::vector<const GraphOutput*> row_outputs(const Graph& graph) {
+  std::vector<const GraphOutput*> found;
+  int64_t all = 0;
+  int64_t rows = 0;
+  for (const GraphOutput& output : graph.outputs()) {
+    if (!output.target.valid() || graph.role(output.target) != Role::kGrad) continue;
+    const int64_t numel = graph.type(output.target).shape.numel();
+    all += numel;
+    if (!qualifies(graph, output)) continue;
+    rows += numel;
+    found.push_back(&output);
+  }
+  if (2 * rows < all) found.clear();
+  return found;
+}
+
 }  // namespace
 
 std::string grad_ids_name(std::string_view param) { return grad_name(param) + ".ids"; }
@@ -69,20 +86,20 @@ std::string grad_rows_name(std::string_view param) { return grad_name(param) + "
 
 std::vector<RowTable> row_tables(const Graph& differentiated) {
   std::vector<RowTable> tables;
-  for (const GraphOutput& output : differentiated.outputs()) {
-    if (!qualifies(differentiated, output)) continue;
-    const Node& node = *sole_embedding_gradient(differentiated, output);
-    tables.push_back(
-        {param_of(differentiated, output), differentiated.name(through_views(differentiated, node.inputs[1])),
-         differentiated.type(output.value).shape, differentiated.type(node.inputs[1]).shape.numel()});
+  for (const GraphOutput* output : row_outputs(differentiated)) {
+    const Node& node = *sole_embedding_gradient(differentiated, *output);
+    tables.push_back({param_of(differentiated, *output),
+                      differentiated.name(through_views(differentiated, node.inputs[1])),
+                      differentiated.type(output->value).shape,
+                      differentiated.type(node.inputs[1]).shape.numel()});
   }
   return tables;
 }
 
 Graph make_row_gradients(const Graph& graph, const PassOptions&) {
   std::unordered_map<int32_t, const Node*> replaced;  // grad slot -> its embedding_grad
-  for (const GraphOutput& output : graph.outputs())
-    if (qualifies(graph, output)) replaced[output.target.id] = sole_embedding_gradient(graph, output);
+  for (const GraphOutput* output : row_outputs(graph))
+    replaced[output->target.id] = sole_embedding_gradient(graph, *output);
   if (replaced.empty()) return graph;
 
   Rewriter rewriter(graph, [&](Value input) { return !replaced.contains(input.id); });

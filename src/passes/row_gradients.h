@@ -7,7 +7,7 @@
 // squares and running the optimizer over it costs the whole table every step. The optimizer brings the
 // untouched rows up to date when they are next read (adamw_catch_up), bit for bit as if it had visited them
 // every step. Only tables whose one use is an embedding of an input's ids qualify: the caller must know which
-// rows the next step reads.
+// rows the next step reads. And only where such tables are at least half of the parameters.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,6 +18,9 @@
 namespace lockstep {
 
 Graph make_row_gradients(const Graph& graph, const PassOptions& options);
+
+// Below this many rows per id of a microbatch the dense gradient is cheap enough, and simpler.
+inline constexpr int64_t kRowsPerId = 8;
 
 // A table with row gradients in a graph after the pass.
 struct RowTable {

@@ -37,5 +37,18 @@ TEST(RowGradients, SmallOrSharedTablesStayDense) {
           .empty());
 }
 
+TEST(RowGradients, ATableBesideLargerWeightsStaysDense) {
+  const auto text = [](int width) {
+    return fmt::format(
+        "graph t(table: f32[1000,4] @param, w: f32[4,{}] @param, ids: i32[5]) {{\n  x = embedding(table, "
+        "ids)\n"
+        "  y = matmul(x, w)\n  loss = sum(y)\n  return loss\n}}\n",
+        width);
+  };
+  EXPECT_EQ(row_tables(backward(text(1000).c_str())).size(), 1U);
+  EXPECT_TRUE(row_tables(backward(text(1001).c_str())).empty());
+  EXPECT_TRUE(make_row_gradients(backward(text(1001).c_str()), {}).find("grad.table").valid());
+}
+
 }  // namespace
 }  // namespace lockstep

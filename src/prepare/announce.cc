@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "prepare/column_lines.h"
 #include "prepare/job_options.h"
 #include "prepare/trained_params.h"
@@ -20,14 +22,18 @@ std::string reduce_line(const ReduceSpec& reduce, const Buckets& buckets) {
   if (reduce.via == ReduceVia::kNone)
     return "are not exchanged: every worker trains alone, to measure what communication costs";
   std::string line = fmt::format("reduced in buckets: {}", buckets.text());
+  if (reduce.via == ReduceVia::kServer)
+    line += fmt::format(", by {} Reduction Server{}", *reduce.servers, *reduce.servers == 1 ? "" : "s");
   if (reduce.order == SumOrder::kFast)
     line += "; in the fast order, so that the bits depend on the number of workers";
   return line;
 }
 
 std::string state_line(const Ownership& ownership) {
+  constexpr std::array<const char*, 4> kSplit = {"", " is", " and the sums of gradients are",
+                                                 ", the sums of gradients and the parameters are"};
   return fmt::format("ZeRO-{}: the optimizer's state{} split between the {} workers", ownership.stage(),
-                     ownership.stage() == 1 ? " is" : " and the sums of gradients are", ownership.workers());
+                     kSplit[static_cast<size_t>(ownership.stage())], ownership.workers());
 }
 
 std::string course_line(const Schedule& schedule, LrDecay decay, int64_t steps) {
@@ -61,7 +67,11 @@ std::vector<std::string> announcement(const JobParts& parts, const Group* group,
   line("machine", fmt::format("{}, {} threads, {:.1f} MiB planned", architecture,
                               job_threads(spec, parts.host), static_cast<double>(planned_bytes) / (1 << 20)));
   if (group != nullptr) {
-    line("workers", group->split().text());
+    const MeshShape mesh = job_mesh(spec);
+    if (mesh.splits_model())
+      line("workers", fmt::format("{}: {}", mesh.ranks(), mesh.text()));
+    else
+      line("workers", group->split().text());
     line("gradients", reduce_line(spec.strategy.reduce, buckets));
     if (const Ownership ownership = parts.options.ownership(); ownership.is_split())
       line("state", state_line(ownership));

@@ -1,6 +1,7 @@
 #include "prepare/fit.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "base/available_memory.h"
@@ -35,10 +36,12 @@ std::vector<Change> recompute_changes(const JobSpec& spec) {
 std::vector<Change> zero_changes(const JobSpec& spec) {
   std::vector<Change> changes;
   if (job_workers(spec) == 1) return changes;
-  for (int64_t stage = spec.strategy.zero + 1; stage <= 2; ++stage)
-    changes.push_back({fmt::format("strategy.zero={}", stage),
-                       stage == 1 ? "the same bits, parameters are gathered after the update"
-                                  : "the same bits, gradients are sent once per leaf",
+  constexpr std::array<const char*, 4> kPrice = {
+      "", "the same bits, parameters are gathered after the update",
+      "the same bits, gradients are sent once per leaf",
+      "the same bits, parameters are gathered twice per microbatch"};
+  for (int64_t stage = spec.strategy.zero + 1; stage <= 3; ++stage)
+    changes.push_back({fmt::format("strategy.zero={}", stage), kPrice[static_cast<size_t>(stage)],
                        [stage](JobSpec& job) { job.strategy.zero = stage; }});
   return changes;
 }

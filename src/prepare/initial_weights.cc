@@ -123,8 +123,9 @@ void start_from(const InitialWeights& weights, TrainStep& train) {
   const std::set<std::string> taken(weights.taken.begin(), weights.taken.end());
   for (const StateTensor& tensor : state.model())
     if (taken.contains(tensor.name))
-      upload_tensor(file, file.at(TensorSpec{tensor.name, tensor.dtype, tensor.shape}), train.backend(),
-                    tensor.data);
+      read_tensor(
+          file, file.at(TensorSpec{tensor.name, tensor.dtype, tensor.shape}),
+          [&](int64_t first, std::span<const std::byte> piece) { train.write_state(tensor, first, piece); });
   state.begin_averages();
 }
 

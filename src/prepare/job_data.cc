@@ -6,6 +6,7 @@
 #include "chat/row_tokenizer.h"
 #include "data/shards/shard_set.h"
 #include "model/hf/source.h"
+#include "job/workers.h"
 #include "prepare/job_options.h"
 #include "prepare/job_reading.h"
 #include "prepare/table_reading.h"
@@ -219,7 +220,7 @@ int64_t mixed_by_worker(const JobSpec& spec, const Data& data) {
   const OrderShape shape = order_shape(data);
   if (spec.data.shuffle == DataShuffle::kGlobal) return shape.records;
   const bool mixture = !spec.data.train.weights.empty();
-  const int64_t workers = job_workers(spec);
+  const int64_t workers = data_workers(spec);
   const int64_t microbatches = resolve(spec).microbatches;
   const bool even = !mixture && shape.lanes % workers == 0 && microbatches % workers == 0 &&
                     microbatches * spec.train.microbatch % shape.lanes == 0;

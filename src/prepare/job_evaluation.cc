@@ -35,8 +35,11 @@ void require_evaluation(const JobParts& parts) {
   check(parts.spec, "train.early_stop.metric", task, std::string(name_of(parts.resolved.early_stop_metric)));
 }
 
-HeldOut job_held_out(const JobParts& parts, Backend& backend, const StreamOptions& reading, bool evaluates) {
+HeldOut job_held_out(const JobParts& parts, Backend& backend, const StreamOptions& reading, bool evaluates,
+                     const std::vector<ParamUnit>& units) {
   const JobSpec& spec = parts.spec;
+  PassOptions passes = parts.options.passes;
+  passes.units = units;
   HeldOutOptions options{.exists = has_held_out(parts),
                          .source = parts.data.eval,
                          .reading = reading,
@@ -47,8 +50,8 @@ HeldOut job_held_out(const JobParts& parts, Backend& backend, const StreamOption
   std::unique_ptr<Evaluator> evaluator;
   if (evaluates && options.source)
     evaluator = std::make_unique<Evaluator>(
-        [&](int64_t batch) { return build_job_evaluation(spec, parts.inputs, batch); }, backend,
-        parts.options.passes, spec.train.microbatch, options.source->size());
+        [&](int64_t batch) { return build_job_evaluation(spec, parts.inputs, batch); }, backend, passes,
+        spec.train.microbatch, options.source->size());
   return {std::move(options), std::move(evaluator)};
 }
 

@@ -8,7 +8,8 @@ namespace lockstep {
 // Throws UserError if the job watches a metric that its model does not have, or watches anything without
 // held-out records. The same on all workers.
 void require_evaluation(const JobParts& parts);
-// Of several workers one evaluates.
-HeldOut job_held_out(const JobParts& parts, Backend& backend, const StreamOptions& reading, bool evaluates);
+// Of several workers one evaluates. `units`: that parameters are gathered in, where they are split.
+HeldOut job_held_out(const JobParts& parts, Backend& backend, const StreamOptions& reading, bool evaluates,
+                     const std::vector<ParamUnit>& units = {});
 
 }  // namespace lockstep

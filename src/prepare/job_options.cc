@@ -41,7 +41,10 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   options.microbatches = job.microbatches;
   options.leaves = job.leaves;
   options.ema = spec.train.ema;
-  options.workers = job_workers(spec);
+  options.workers = data_workers(spec);
+  options.mesh = job_mesh(spec);
+  options.schedule = spec.strategy.schedule;
+  options.chunks = spec.strategy.chunks;
   options.zero = static_cast<int>(spec.strategy.zero);
   const ReduceSpec& reduce = spec.strategy.reduce;
   options.reduce.order = reduce.order;
@@ -73,6 +76,12 @@ TroubleFacts job_facts(const JobParts& parts) {
 }
 
 int64_t job_workers(const JobSpec& spec) { return wanted_workers(spec).value_or(1); }
+
+MeshShape job_mesh(const JobSpec& spec) {
+  return {.data = static_cast<int>(data_workers(spec)),
+          .pipeline = static_cast<int>(spec.strategy.pipeline),
+          .tensor = static_cast<int>(spec.strategy.tensor)};
+}
 
 DeviceOptions job_device(const JobSpec& spec, const HostShare& host) {
   return {.kind = spec.device,

@@ -23,5 +23,7 @@ DeviceOptions job_device(const JobSpec& spec, const HostShare& host);
 std::unique_ptr<Backend> make_job_backend(const JobSpec& spec, const HostShare& host);
 // What the job asks for, where nothing is one.
 int64_t job_workers(const JobSpec& spec);
+// How these are laid out. Throws UserError where they cannot be.
+MeshShape job_mesh(const JobSpec& spec);
 
 }  // namespace lockstep

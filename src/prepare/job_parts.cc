@@ -31,7 +31,8 @@ JobParts build_parts(JobSpec spec, Backend& backend, const HostShare& host, bool
       resolve(spec, {.parameters = parameter_count(model), .train_samples = data.train->size()});
   Schedule schedule = job_schedule(spec, resolved);
   TrainOptions options = job_train_options(spec, resolved);
-  options.draws_weights = leads;
+  // Of a model that is split everybody draws what it holds.
+  options.draws_weights = leads || options.mesh.splits_model();
   Identity identity = job_identity(spec, resolved, schedule, model, data,
                                    {backend.architecture(), measured_arithmetic(spec, backend)});
   std::optional<InitialWeights> initial = job_initial_weights(spec, model);

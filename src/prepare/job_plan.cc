@@ -1,5 +1,6 @@
 #include "prepare/job_plan.h"
 
+#include "job/workers.h"
 #include "prepare/job_options.h"
 #include "train/checkpoint/training_checkpoints.h"
 #include "train/evaluate/evaluate.h"
@@ -7,10 +8,11 @@
 namespace lockstep {
 
 JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model, const InputSizes& inputs,
-                 Backend& backend, std::optional<HostPlace> host, int64_t rank) {
+                 Backend& backend, std::optional<HostPlace> host, int mesh_rank) {
   TrainOptions options = job_train_options(spec, job);
   options.host = host;
-  options.rank = rank;
+  options.mesh_rank = mesh_rank;
+  options.rank = options.mesh.coordinate(MeshAxis::kData, mesh_rank);
   JobPlan plan;
   plan.host = host;
   plan.train = plan_training(model, backend, options);
@@ -19,19 +21,23 @@ JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model
   plan.beside.program = kProgramBytes;
   if (spec.data.hold_out > 0 || spec.data.eval.format || !spec.data.split.column.empty()) {
     const Model evaluation = build_job_evaluation(spec, inputs, spec.train.microbatch);
-    plan.beside.evaluation = evaluation_bytes(plan_evaluation(evaluation, backend, options.passes)) +
-                             split_averages_bytes(options, plan.train.layout);
+    PassOptions passes = options.passes;
+    passes.units = plan.train.units;
+    plan.beside.evaluation = evaluation_bytes(plan_evaluation(evaluation, backend, passes)) +
+                             gathered_bytes(options.ownership(), options.mesh, options.ema, plan.train.whole);
   }
   return plan;
 }
 
-int64_t split_averages_bytes(const TrainOptions& options, const FlatLayout& layout) {
-  const bool split = options.ema > 0 && options.ownership().is_split();
-  return split ? layout.numel() * int64_t{sizeof(float)} : 0;
+int64_t gathered_bytes(const Ownership& ownership, const MeshShape& mesh, double ema,
+                       const FlatLayout& whole) {
+  const bool averages = ema > 0;
+  const bool split = mesh.pipeline > 1 || (averages && ownership.is_split() && !ownership.splits_params());
+  return split ? whole.numel() * size_of(averages ? DType::kF32 : whole.dtype()) : 0;
 }
 
 std::optional<HostPlace> expected_host(const JobSpec& spec) {
-  const int64_t workers = job_workers(spec);
+  const int64_t workers = data_workers(spec);
   if (workers == 1 || spec.strategy.transport == WorkerTransport::kUcx) return std::nullopt;
   return HostPlace{0, static_cast<int>(workers)};
 }

@@ -21,12 +21,14 @@ struct JobPlan {
   std::string table() const { return memory_table(train, memory, beside); }
 };
 
-// `host`: where the workers of a host hold the state together, the place of this one; `rank`: among all
-// workers. Throws UserError.
+// `host`: where the workers of a host hold the state together, the place of this one; `mesh_rank`:
+// among all workers. Throws UserError.
 JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model, const InputSizes& inputs,
-                 Backend& backend, std::optional<HostPlace> host = {}, int64_t rank = 0);
-// What the averages take while they are evaluated, where workers own pieces of them.
-int64_t split_averages_bytes(const TrainOptions& options, const FlatLayout& layout);
+                 Backend& backend, std::optional<HostPlace> host = {}, int mesh_rank = 0);
+// What the leader gathers to evaluate: averages that workers own pieces of, or the stages of a pipeline.
+// Where parameters are owned in pieces too, they are evaluated unit by unit instead.
+int64_t gathered_bytes(const Ownership& ownership, const MeshShape& mesh, double ema,
+                       const FlatLayout& whole);
 // The place to plan with before any worker is there: all are on this machine.
 std::optional<HostPlace> expected_host(const JobSpec& spec);
 

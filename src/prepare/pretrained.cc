@@ -164,8 +164,8 @@ std::string PretrainedWeights::read(const Part& part, ThreadPool& pool, bool has
       const WeightPiece& piece = pieces[begin + i];
       const StateTensor& to = *goes_to.at(piece.tensor);
       const int64_t from_size = size_of(piece.tensor->spec().dtype), size = size_of(to.dtype);
-      into->backend().upload(static_cast<std::byte*>(to.data) + piece.first / from_size * size,
-                             staging.data() + i * kStaged, piece.bytes / from_size * size);
+      into->write_state(to, piece.first / from_size * size,
+                        {staging.data() + i * kStaged, static_cast<size_t>(piece.bytes / from_size * size)});
     }
   }
   return hashes ? hash_of_weights(pieces, found) : std::string();

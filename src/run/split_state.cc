@@ -1,6 +1,7 @@
 #include "run/split_state.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/error.h"
@@ -25,11 +26,16 @@ void for_pieces(const StateTensor& tensor, Slice wanted, const Visit& visit) {
   }
 }
 
+// Where tensors may be that are split. Parameters are in two of them.
+std::array<const std::vector<StateTensor>*, 4> lists_of(const TrainState& state) {
+  return {&state.optimizer(), &state.averages(), &state.model(), &state.params()};
+}
+
 }  // namespace
 
 struct SplitState::Request {
-  int64_t takes = 0;     // whether the bytes come from the leader
-  int64_t averages = 0;  // in which list the tensor is
+  int64_t takes = 0;  // whether the bytes come from the leader
+  int64_t list = 0;   // that the tensor is in
   int64_t index = 0;
   Slice elements;
 };
@@ -40,15 +46,16 @@ SplitState::SplitState(Workers& workers, TrainStep& train)
 }
 
 SplitState::Request SplitState::request_of(const StateTensor& tensor, int64_t first, size_t bytes) const {
-  const TrainState& state = train_.state();
   const auto is_in = [&](const std::vector<StateTensor>& list) {
     return !list.empty() && &tensor >= list.data() && &tensor < list.data() + list.size();
   };
+  const auto lists = lists_of(train_.state());
   Request request;
-  request.averages = is_in(state.averages()) ? 1 : 0;
-  const auto& list = request.averages != 0 ? state.averages() : state.optimizer();
-  LOCKSTEP_CHECK(is_in(list), "{} is not split", tensor.name);
-  request.index = &tensor - list.data();
+  while (request.list < static_cast<int64_t>(lists.size()) &&
+         !is_in(*lists[static_cast<size_t>(request.list)]))
+    ++request.list;
+  LOCKSTEP_CHECK(request.list < static_cast<int64_t>(lists.size()), "{} is not of the state", tensor.name);
+  request.index = &tensor - lists[static_cast<size_t>(request.list)]->data();
   const int64_t element = size_of(tensor.dtype);
   request.elements = {first / element, (first + static_cast<int64_t>(bytes)) / element};
   return request;
@@ -89,8 +96,7 @@ void SplitState::write(const StateTensor& tensor, int64_t first, std::span<const
 void SplitState::serve() {
   Request request;
   broadcast(request);
-  const TrainState& state = train_.state();
-  const auto& list = request.averages != 0 ? state.averages() : state.optimizer();
+  const auto& list = *lists_of(train_.state()).at(static_cast<size_t>(request.list));
   const StateTensor& tensor = list.at(static_cast<size_t>(request.index));
   if (request.takes == 0) return give(tensor, request.elements);
   std::vector<std::byte> data(static_cast<size_t>(request.elements.size() * size_of(tensor.dtype)));
@@ -100,40 +106,51 @@ void SplitState::serve() {
 
 void SplitState::give(const StateTensor& tensor, Slice wanted) {
   std::vector<std::byte> data;
-  for_pieces(tensor, wanted, [&](Slice part, const std::byte* own) {
-    data.resize(static_cast<size_t>(part.size() * size_of(tensor.dtype)));
-    train_.backend().download(data.data(), own, static_cast<int64_t>(data.size()));
-    group_.send(kLeader, data);
-  });
+  // Of several who have the same, one gives it.
+  for (const Slice& held : train_.state().held_by(group_.rank(), tensor))
+    for_pieces(tensor, intersection(wanted, held), [&](Slice part, const std::byte* own) {
+      data.resize(static_cast<size_t>(part.size() * size_of(tensor.dtype)));
+      train_.backend().download(data.data(), own, static_cast<int64_t>(data.size()));
+      group_.send(kLeader, data);
+    });
 }
 
 void SplitState::take(const StateTensor& tensor, Slice given, const std::byte* from) {
+  if (!tensor.filled_here) return;
   const int64_t element = size_of(tensor.dtype);
   for_pieces(tensor, given, [&](Slice part, std::byte* own) {
     train_.backend().upload(own, from + (part.begin - given.begin) * element, part.size() * element);
   });
 }
 
-std::unique_ptr<Buffer> SplitState::averages() {
-  const std::vector<StateTensor>& tensors = train_.state().averages();
-  int64_t numel = 0;
-  for (const StateTensor& tensor : tensors)
-    if (!tensor.is_whole()) numel = std::max(numel, tensor.flat_offset + tensor.shape.numel());
-  if (numel == 0) return nullptr;
-  auto buffer = train_.backend().allocate(numel * int64_t{sizeof(float)});
+SplitState::Evaluated SplitState::evaluated() {
+  Evaluated all;
+  if (train_.state().ownership().splits_params()) return all;
   std::vector<std::byte> piece(static_cast<size_t>(kCheckpointStaging));
-  for (const StateTensor& tensor : tensors) {
+  for (const StateTensor& named : train_.state().model()) {
+    const StateTensor& tensor = train_.state().evaluated_tensor(named.name);
     if (tensor.is_whole()) continue;
+    all.buffers.push_back(train_.backend().allocate(tensor.bytes()));
+    auto* const into = static_cast<char*>(all.buffers.back()->data());
+    all.addresses[tensor.name] = into;
     for (int64_t first = 0; first < tensor.bytes(); first += kCheckpointStaging) {
       const auto part =
           std::span(piece).first(static_cast<size_t>(std::min(kCheckpointStaging, tensor.bytes() - first)));
       read(tensor, first, part);
-      train_.backend().upload(
-          static_cast<char*>(buffer->data()) + tensor.flat_offset * int64_t{sizeof(float)} + first,
-          part.data(), static_cast<int64_t>(part.size()));
+      train_.backend().upload(into + first, part.data(), static_cast<int64_t>(part.size()));
     }
   }
-  return buffer;
+  return all;
+}
+
+std::string SplitState::weights_sha256() {
+  std::vector<const StateTensor*> tensors;
+  for (const StateTensor& tensor : train_.state().model()) tensors.push_back(&tensor);
+  return sha256_of(tensors, [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
+    if (!tensor.is_whole()) return read(tensor, first, into);
+    train_.backend().download(into.data(), static_cast<const char*>(tensor.data) + first,
+                              static_cast<int64_t>(into.size()));
+  });
 }
 
 PieceQueue::Read PieceQueue::reader() const {

@@ -23,8 +23,16 @@ class SplitState {
   // Of the leader.
   void read(const StateTensor& tensor, int64_t first, std::span<std::byte> into);
   void write(const StateTensor& tensor, int64_t first, std::span<const std::byte> from);
-  // All averages in one flat buffer on the device; nothing where they are whole, or none are kept.
-  std::unique_ptr<Buffer> averages();
+  // What an evaluation reads and the leader does not have as a whole (averages that are owned in pieces,
+  // stages of a pipeline), in buffers on the device. Nothing where parameters are owned in pieces: these are
+  // evaluated unit by unit.
+  struct Evaluated {
+    std::vector<std::unique_ptr<Buffer>> buffers;
+    TrainState::Shown addresses;
+  };
+  Evaluated evaluated();
+  // Of all parameters and running statistics, whoever has them.
+  std::string weights_sha256();
 
  private:
   struct Request;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "comm/peer_error.h"
 #include "observe/summary.h"
 #include "prepare/announce.h"
 #include "prepare/fit.h"
@@ -43,20 +44,43 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TrainStep fitting_step(const JobParts& parts, Backend& backend, Group* group) {
-  const TrainOptions options = options_in(group, backend, parts.options);
-  JobPlan plan =
-      plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, backend, options.host, options.rank);
+TrainStep fitting_step(const JobParts& parts, Backend& backend, const MeshGroups& groups) {
+  const TrainOptions options = options_in(groups, backend, parts.options);
+  JobPlan plan = plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, backend, options.host,
+                          options.mesh_rank);
   require_fit(parts.spec, parts.resolved, plan, parts.inputs, backend, parts.host);
-  return {std::move(plan.train), parts.model, backend, options, group};
+  return {std::move(plan.train), parts.model, backend, options, groups};
 }
 
-std::unique_ptr<Group> join_group(const JobParts& parts, const RunOptions& options) {
+ReductionSummary reduction_summary(const ServedFigures& served) {
+  return {.servers = served.servers,
+          .servers_left = served.alive,
+          .streams = served.hosts,
+          .sums = served.sums,
+          .bytes_sent = served.bytes_sent,
+          .bytes_received = served.bytes_received,
+          .seconds = served.seconds,
+          .fallbacks = served.fallbacks,
+          .lost = served.lost};
+}
+
+JoinedWorkers join_others(const JobParts& parts, const RunOptions& options) {
   require_evaluation(parts);  // while every worker can still say so by itself
-  const int64_t workers = job_workers(parts.spec);
-  if (workers == 1) return nullptr;
-  return std::make_unique<Group>(options.join(parts),
-                                 LeafSplit::search(parts.resolved.leaves, static_cast<int>(workers)));
+  if (job_workers(parts.spec) == 1) return {};
+  return options.join(parts);
+}
+
+// Adds to what went wrong with another worker where in the mesh that one is.
+template <typename Body>
+auto naming_place(const MeshShape& shape, const Body& body) {
+  if (!shape.splits_model()) return body();
+  try {
+    return body();
+  } catch (const PeerError& error) {
+    if (error.peer() < 0 || error.peer() >= shape.ranks()) throw;
+    throw PeerError(error.operation(), error.peer(),
+                    fmt::format("{} (rank {} is {})", error.what(), error.peer(), shape.place(error.peer())));
+  }
 }
 
 }  // namespace
@@ -66,19 +90,20 @@ TrainRun::TrainRun(JobSpec spec, RunOptions options)
       signals_(options_.leads),
       backend_(make_job_backend(spec, options_.host)),
       parts_(build_parts(std::move(spec), *backend_, options_.host, options_.leads)),
-      group_(join_group(parts_, options_)),
-      workers_(group_.get()),
-      train_(fitting_step(parts_, *backend_, group_.get())),
+      joined_(join_others(parts_, options_)),
+      workers_(joined_.all.get()),
+      train_(fitting_step(parts_, *backend_, joined_.groups())),
       reading_(parts_.spec, parts_.host),
       feeder_(*parts_.data.train, job_order(parts_), train_, parts_.steps(), reading_.train()),
-      held_out_(job_held_out(parts_, *backend_, reading_.eval(), options_.leads)),
+      held_out_(job_held_out(parts_, *backend_, reading_.eval(), options_.leads, train_.units())),
       guard_(job_guard(parts_.spec)),
       examiner_(job_facts(parts_), parts_.model, parts_.options.passes, diagnosis_path(parts_.spec.output)) {}
 
 RunSummary TrainRun::run() {
   summary_.started = utc_time(std::time(nullptr));
   signals_.begin();
-  if (!begin()) {
+  const MeshShape& mesh = parts_.options.mesh;
+  if (!naming_place(mesh, [this] { return begin(); })) {
     end("done", "", kDone);
     return finished_ ? *finished_ : summarise();
   }
@@ -86,7 +111,7 @@ RunSummary TrainRun::run() {
     if (workers_.leads()) write_summary(summary_path(parts_.spec.output), summary);
   };
   try {
-    loop();
+    naming_place(mesh, [this] { loop(); });
     if (checkpoints_) checkpoints_->finish();
   } catch (const UserError& error) {
     end("failed", error.what(), kFailed);
@@ -107,8 +132,24 @@ RunSummary TrainRun::run() {
   return summary;
 }
 
+void TrainRun::share_split_state() {
+  split_ = std::make_unique<SplitState>(workers_, train_);
+  const SplitTensors tensors{
+      .read = [this](const StateTensor& tensor, int64_t first,
+                     std::span<std::byte> into) { split_->read(tensor, first, into); },
+      .write = [this](const StateTensor& tensor, int64_t first,
+                      std::span<const std::byte> from) { split_->write(tensor, first, from); }};
+  train_.split_with(tensors);
+  if (train_.units().empty()) return;
+  evaluated_units_ = std::make_unique<UnitReader>(
+      *backend_, train_.units(),
+      [this](std::string_view name) -> const StateTensor& { return train_.state().evaluated_param(name); },
+      tensors.read);
+  held_out_.gather_with(*evaluated_units_);
+}
+
 bool TrainRun::begin() {
-  if (train_.state().ownership().is_split()) split_ = std::make_unique<SplitState>(workers_, train_);
+  if (train_.state().is_split()) share_split_state();
   workers_.require_same("identity", shared_part(parts_.identity).sha256());
   const Found own = workers_.leads() ? begin_as_leader() : Found::kNothing;
   if (workers_.leads() && own == Found::kNothing && parts_.initial) start_from(*parts_.initial, train_);
@@ -116,14 +157,14 @@ bool TrainRun::begin() {
       static_cast<Found>(workers_.agree(static_cast<int64_t>(own), "what the output folder holds"));
   if (found == Found::kFinished) return false;
   const bool resumes = found == Found::kCheckpoint;
-  if (group_ && resumes) {
-    share_state(*group_, train_, state_);
+  if (joined_.all && resumes) {
+    share_state(*joined_.all, train_, state_);
     if (!workers_.leads()) adopt(RunState(state_));
-  } else if (group_) {
-    share_weights(*group_, train_);
+  } else if (joined_.all) {
+    share_weights(*joined_.all, train_);
     if (split_) train_.state().begin_averages();
   }
-  workers_.require_same("set of first weights", train_.weights_sha256());
+  require_same_weights("set of first weights");
   // What a rewind before the first checkpoint goes back to.
   if (!resumes && workers_.leads() && parts_.spec.train.guard.non_finite == NonFinitePolicy::kRewind)
     save(false);
@@ -219,14 +260,20 @@ void TrainRun::loop() {
     one_step();
     if (first_step_seconds_ == 0) first_step_seconds_ = seconds_since_start();
   }
-  if (!summary_.status.empty()) return;
+  if (!summary_.status.empty()) return hash_together();
   if (workers_.leads()) {
     if (checkpoints_->last_step() != state_.step) save(false);
     if (is_evaluation_left()) evaluate();
   }
+  hash_weights();
   workers_.agree(0, "the last evaluation");
-  if (exchanges()) workers_.require_same("set of final weights", train_.weights_sha256());
+  hash_together();
+  if (exchanges()) require_same_weights("set of final weights");
   end("done", "", kDone);
+}
+
+void TrainRun::hash_together() {
+  if (!train_.units().empty()) weights_sha256_ = train_.weights_sha256();
 }
 
 void TrainRun::one_step() {
@@ -296,9 +343,17 @@ void TrainRun::act(const Decision& decision, StepRecord& record) {
     case Decision::Action::kStop: record.action = kStopped; break;
   }
   if (watch_) watch_->step(record);
-  if (decision.trouble != Trouble::kNone && workers_.leads()) examine(decision, record);
+  if (decision.trouble != Trouble::kNone && workers_.leads()) {
+    if (train_.holders().is_split())
+      say("no diagnosis: it runs a microbatch through the whole model, which no worker has; run the step on "
+          "one "
+          "worker, from the last checkpoint");
+    else
+      examine(decision, record);
+  }
   if (decision.action == Decision::Action::kStop) {
     // Nobody leaves before the leader has found out what it was.
+    hash_weights();
     workers_.agree(0, "the diagnosis");
     return end("diverged", decision.text, kDiverged);
   }
@@ -319,7 +374,7 @@ void TrainRun::rewind() {
   if (workers_.leads()) restored = run_state_of(checkpoints_->rewind(train_, target));
   // Of what is split the others take their pieces meanwhile.
   if (split_) workers_.agree(0, "the checkpoint");
-  if (group_) share_state(*group_, train_, restored);
+  if (joined_.all) share_state(*joined_.all, train_, restored);
   state_.step = restored.step;
   guard_.after_rewind(restored.guard);
   held_out_.restore(restored.held_out);
@@ -341,6 +396,19 @@ int64_t TrainRun::rewind_target() const {
 
 void TrainRun::retain_rewind_target() {
   if (parts_.spec.train.guard.non_finite == NonFinitePolicy::kRewind) checkpoints_->retain(rewind_target());
+}
+
+// Of a model that is split, those who hold the same part compare it.
+void TrainRun::require_same_weights(std::string_view what) {
+  const bool split = train_.holders().is_split();
+  const Workers alike(split ? joined_.groups().data : joined_.all.get());
+  // Of the end, where all have hashed what is owned in pieces together.
+  alike.require_same(what, weights_sha256_.empty() || split ? train_.weights_sha256() : weights_sha256_);
+}
+
+// The leader asks for what others hold, while they wait in agree().
+void TrainRun::hash_weights() {
+  if (workers_.leads() && train_.holders().is_split()) weights_sha256_ = split_->weights_sha256();
 }
 
 void TrainRun::finish_step(bool examined) {
@@ -382,6 +450,7 @@ void TrainRun::end_if_agreed() {
 void TrainRun::end_with(Ending ending) {
   if (ending == Ending::kNone) return;
   if (workers_.leads() && (checkpoints_->last_step() != state_.step || saved_before_evaluation_)) save(false);
+  hash_weights();
   workers_.agree(0, "the last checkpoint");
   const char* const saved =
       exchanges() ? "a checkpoint was saved" : "no checkpoint, since nothing is exchanged";
@@ -409,10 +478,10 @@ bool TrainRun::is_evaluation_left() const {
 void TrainRun::evaluate() {
   EvalRecord record;
   try {
-    const std::unique_ptr<Buffer> averages = split_ ? split_->averages() : nullptr;
-    if (averages) train_.show_averages(averages->data());
+    const SplitState::Evaluated gathered = split_ ? split_->evaluated() : SplitState::Evaluated{};
+    train_.show(&gathered.addresses);
     record = held_out_.evaluate(train_, state_.step, working_on("the evaluation"));
-    train_.show_averages(nullptr);
+    train_.show(nullptr);
   } catch (const CommError&) {
     throw;  // the others are gone, and a checkpoint needs them
   } catch (const UserError& error) {
@@ -453,7 +522,7 @@ void TrainRun::save(bool best) {
   checkpoints_->save(train_, state_.step, to_json(state_, train_.steps_applied()), best);
   // The gate stops this process alone; others of this host would change the state that they hold together,
   // and others of the run what they own.
-  while (group_ && !checkpoints_->read_within(split_ ? std::chrono::milliseconds(0) : kLookAgain)) {
+  while (joined_.all && !checkpoints_->read_within(split_ ? std::chrono::milliseconds(0) : kLookAgain)) {
     if (split_)
       pieces_.answer(kNextPiece, [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
         split_->read(tensor, first, into);
@@ -481,7 +550,8 @@ RunSummary TrainRun::summarise() {
   summary.warnings = job_warnings(parts_);
   summary.steps = state_.step;
   summary.final_loss = last_loss_;
-  summary.weights_sha256 = train_.weights_sha256();
+  summary.weights_sha256 =
+      train_.holders().is_split() || !train_.units().empty() ? weights_sha256_ : train_.weights_sha256();
   summary.identity_sha256 = parts_.identity.sha256();
   summary.final_eval = held_out_.last();
   summary.best_eval = held_out_.best();
@@ -494,11 +564,17 @@ RunSummary TrainRun::summarise() {
   summary.threads_per_worker = job_threads(parts_.spec, parts_.host);
   summary.reduce_order = exchanges() ? std::string(name_of(parts_.spec.strategy.reduce.order)) : "none";
   summary.bucket_bytes = train_.buckets().bytes();
-  if (split_) summary.zero = train_.state().ownership().stage();
+  if (const ServedFigures* served = joined_.all ? joined_.all->served() : nullptr)
+    summary.reduction = reduction_summary(*served);
+  if (train_.state().ownership().is_split()) summary.zero = train_.state().ownership().stage();
+  if (const MeshShape& mesh = parts_.options.mesh; mesh.splits_model()) summary.mesh = mesh.text();
   summary.time_to_first_step_s = first_step_seconds_;
   summary.peak_memory_bytes = peak_memory_bytes();
   summary.planned_memory_bytes = planned_bytes();
-  summary.network_bytes = group_ ? group_->network_bytes() : 0;
+  summary.network_bytes = joined_.all ? joined_.all->network_bytes() : 0;
+  if (joined_.mesh)
+    for (const MeshAxis axis : kMeshAxes)
+      if (const Group* group = joined_.mesh->group(axis)) summary.network_bytes += group->network_bytes();
   summary.skipped_steps = state_.skipped;
   summary.restarts = state_.restarts;
   summary.input = input_summary(feeder_.report());

@@ -38,7 +38,7 @@ struct RunOptions {
   bool leads = true;            // as worker 0; only it needs the records to evaluate on
   HostShare host = {};          // which of its host's workers this is, and its part of the host
   // Meets the other workers, where the job has several.
-  std::function<std::unique_ptr<Transport>(const JobParts& parts)> join = {};
+  std::function<JoinedWorkers(const JobParts& parts)> join = {};
 };
 
 class TrainRun {
@@ -52,8 +52,12 @@ class TrainRun {
   RunSummary run();
 
  private:
+  // The hash of the weights, where all workers have to make it together: while all are there.
+  void hash_together();
   // What the leader has found in the output folder.
   enum class Found : uint8_t { kNothing, kCheckpoint, kFinished };
+  // Where workers own pieces of the state: who reads and writes them for the leader.
+  void share_split_state();
   // Whether there is anything to do.
   bool begin();
   Found begin_as_leader();
@@ -75,6 +79,8 @@ class TrainRun {
   int64_t rewind_target() const;
   void retain_rewind_target();
   void finish_step(bool examined);
+  void require_same_weights(std::string_view what);
+  void hash_weights();
   // Lets the leader decide, on all workers.
   void end_if_agreed();
   // With a checkpoint, which the others wait for.
@@ -98,14 +104,16 @@ class TrainRun {
   int64_t planned_bytes() const {
     return train_.planned_bytes() + held_out_.planned_bytes() + kProgramBytes +
            (workers_.leads() ? kCheckpointStaging : 0) +
-           (held_out_.exists() ? split_averages_bytes(parts_.options, train_.layout()) : 0);
+           (held_out_.exists() && workers_.leads()
+                ? gathered_bytes(train_.ownership(), parts_.options.mesh, parts_.options.ema, train_.whole())
+                : 0);
   }
 
   RunOptions options_;
   SignalWatch signals_;  // before all that has threads
   std::unique_ptr<Backend> backend_;
   JobParts parts_;
-  std::unique_ptr<Group> group_;  // null with one worker
+  JoinedWorkers joined_;
   Workers workers_;
   TrainStep train_;
   JobReading reading_;
@@ -116,12 +124,14 @@ class TrainRun {
   std::optional<RunLock> output_lock_;                // where the checkpoints lie in another folder
   std::unique_ptr<SplitState> split_;                 // where workers own pieces of the state
   std::unique_ptr<TrainingCheckpoints> checkpoints_;  // of the leader
+  std::unique_ptr<UnitReader> evaluated_units_;       // where parameters are split
   PieceQueue pieces_;                                 // of what is split, on its way to a checkpoint
   std::unique_ptr<Watch> watch_;                      // of the leader
 
   RunState state_;
   Ending requested_ = Ending::kNone;      // by the leader, in the step at hand
   bool saved_before_evaluation_ = false;  // the last checkpoint is of an evaluated step, and does not say so
+  std::string weights_sha256_;            // of the end, where the model is split; of a mesh, the leader's
   double last_loss_ = 0;                  // of the last step that was applied
   double first_step_seconds_ = 0;
   RunSummary summary_;                  // its status is empty while the run goes on

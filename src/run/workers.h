@@ -4,12 +4,21 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
-#include "comm/group.h"
+#include "comm/mesh.h"
 
 namespace lockstep {
+
+// What a worker has joined. `mesh` is null where ranks differ in the leaves that they sum alone.
+struct JoinedWorkers {
+  std::unique_ptr<Group> all = nullptr;  // null with one worker
+  std::unique_ptr<Mesh> mesh = nullptr;
+
+  MeshGroups groups() const { return mesh ? MeshGroups(*all, *mesh) : MeshGroups(all.get()); }
+};
 
 class Workers {
  public:

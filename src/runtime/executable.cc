@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "graph/op_def.h"
+#include "ops/gather_unit.h"
 
 namespace lockstep {
 
@@ -61,8 +62,9 @@ void Executable::resolve() {
   steps_.clear();
   const bool first_time = profile_.empty();  // rebinding keeps what was measured
   for (size_t n = 0; n < plan_.steps.size(); ++n) {
-    if (plan_.kernels[n] == nullptr && !collectives_.runs(static_cast<int32_t>(n))) continue;
     const Node& node = graph().nodes()[n];
+    if (plan_.kernels[n] == nullptr && !collectives_.runs(static_cast<int32_t>(n)) && !gathers_unit(node))
+      continue;
     Step step{plan_.kernels[n].get(), {}, {}, address(plan_.steps[n].workspace), static_cast<int32_t>(n), 0};
     for (const Value value : node.inputs) step.inputs.push_back(address_of(value));
     for (const Value value : node.outputs) step.outputs.push_back(address_of(value));
@@ -98,9 +100,29 @@ void Executable::run_watched(const std::function<bool(const Node&)>& watch) {
 
 void Executable::put(const Step& step) {
   if (step.kernel != nullptr)
-    stream_.enqueue(*step.kernel, {step.inputs, step.outputs, step.workspace});
+    return stream_.enqueue(*step.kernel, {step.inputs, step.outputs, step.workspace});
+  const Node& node = graph().nodes()[static_cast<size_t>(step.node)];
+  if (gathers_unit(node)) return gather(node, step.outputs[0]);
+  collectives_.run(step.node, step.inputs, step.outputs, stream_);
+}
+
+void Executable::gather(const Node& node, void* into) {
+  LOCKSTEP_CHECK(units_ != nullptr, "nobody brings the units of {}", graph().name());
+  const int64_t unit = node.attributes.integer("unit");
+  if (node.op->is_start())
+    units_->start(unit, into);
   else
-    collectives_.run(step.node, step.inputs, step.outputs, stream_);
+    units_->wait(unit);
+}
+
+void Executable::follow(const RegionReady& ready) {
+  if (!resolved_) resolve();
+  for (const Step& step : steps_) {
+    const Node& node = graph().nodes()[static_cast<size_t>(step.node)];
+    if (step.kernel == nullptr && gathers_unit(node)) gather(node, step.outputs[0]);
+    if (ready && step.region_ready > 0) ready(step.region_ready);
+  }
+  if (ready) ready(plan_.region_bytes);
 }
 
 void Executable::launch(size_t index) {

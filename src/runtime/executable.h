@@ -8,6 +8,7 @@
 
 #include "runtime/collective_steps.h"
 #include "runtime/plan.h"
+#include "runtime/unit_source.h"
 
 namespace lockstep {
 
@@ -40,6 +41,8 @@ class Executable {
   void* region_at(int64_t offset) const;
   // The ranks that collectives of this group run over. It must outlive run().
   void bind_group(std::string_view name, Group& group) { collectives_.bind(name, group); }
+  // Who brings the parameters of units, where the graph gathers any. It must outlive run().
+  void gather_with(UnitSource& source) { units_ = &source; }
   // Called before every run is put on the stream: waits for those who still read what it is about to change.
   void before_run(std::function<void()> wait) { before_run_ = std::move(wait); }
   // Where an output is when the steps have run; valid until they run again.
@@ -49,7 +52,9 @@ class Executable {
   // last step all of them are. What it puts on the stream runs there.
   using RegionReady = std::function<void(int64_t bytes)>;
   void enqueue(const RegionReady& ready = {});
-  // The same, and returns when they have run.
+  // For one that has nothing to compute while its peers run: gathers and hears what they do, in their order.
+  void follow(const RegionReady& ready);
+  // As enqueue(), and returns when all steps have run.
   void run();
 
   // Runs step by step; after each one calls watch(node), and stops when it says false.
@@ -63,7 +68,7 @@ class Executable {
 
  private:
   struct Step {
-    Kernel* kernel;  // null: a collective
+    Kernel* kernel;  // null: a collective, or a unit's gather
     std::vector<void*> inputs;
     std::vector<void*> outputs;
     void* workspace;
@@ -75,12 +80,14 @@ class Executable {
   void* address(const Location& location) const;
   void place_marks();
   void put(const Step& step);
+  void gather(const Node& node, void* into);
   void launch(size_t index);
   void clear_gaps(size_t& cleared, int64_t bytes);
 
   Plan plan_;
   Backend& backend_;
   CollectiveSteps collectives_;
+  UnitSource* units_ = nullptr;
   Stream& stream_;
   std::shared_ptr<Buffer> arena_;
   std::vector<void*> bound_;

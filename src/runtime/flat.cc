@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "graph/op_def.h"
 #include "passes/autodiff.h"
 
 namespace lockstep {
@@ -11,11 +12,23 @@ namespace {
 
 int64_t padded(const Shape& shape) { return (shape.numel() + kFlatBlock - 1) / kFlatBlock * kFlatBlock; }
 
+// Per value: the block of the model in which a node first reads it.
+std::vector<int64_t> first_blocks(const Graph& graph) {
+  std::vector<int64_t> blocks(static_cast<size_t>(graph.value_count()), -1);
+  int64_t block = 0;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name == "checkpoint") ++block;
+    for (const Value input : node.inputs)
+      if (int64_t& first = blocks[static_cast<size_t>(input.id)]; first < 0) first = block;
+  }
+  return blocks;
+}
+
 }  // namespace
 
-void FlatLayout::add(std::string name, const Shape& shape) {
+void FlatLayout::add(std::string name, const Shape& shape, int64_t block) {
   LOCKSTEP_CHECK(statistics_.empty(), "parameter {} after the statistics", name);
-  entries_.push_back({std::move(name), shape, numel_});
+  entries_.push_back({std::move(name), shape, numel_, block});
   numel_ += padded(shape);
 }
 
@@ -57,7 +70,9 @@ FlatLayout backward_order_layout(const Graph& differentiated) {
     int32_t by;
     std::string name;
     Shape shape;
+    int64_t block;
   };
+  const std::vector<int64_t> blocks = first_blocks(differentiated);
   std::vector<Written> written;
   for (const GraphInput& input : differentiated.inputs()) {
     if (input.role != Role::kParam) continue;
@@ -65,13 +80,14 @@ FlatLayout backward_order_layout(const Graph& differentiated) {
     const Value slot = differentiated.find(grad_name(name));
     for (const GraphOutput& output : differentiated.outputs())
       if (output.target == slot && slot.valid())
-        written.push_back(
-            {differentiated.producer(output.value), name, differentiated.type(input.value).shape});
+        written.push_back({differentiated.producer(output.value), name,
+                           differentiated.type(input.value).shape,
+                           std::max<int64_t>(0, blocks[static_cast<size_t>(input.value.id)])});
   }
   std::stable_sort(written.begin(), written.end(),
                    [](const Written& a, const Written& b) { return a.by < b.by; });
   FlatLayout layout(trained_dtype(differentiated));
-  for (Written& entry : written) layout.add(std::move(entry.name), entry.shape);
+  for (Written& entry : written) layout.add(std::move(entry.name), entry.shape, entry.block);
   for (const GraphInput& input : differentiated.inputs())
     if (input.role == Role::kStatistic)
       layout.add_statistic(differentiated.name(input.value), differentiated.type(input.value).shape);

@@ -22,6 +22,7 @@ struct FlatEntry {
   std::string name;
   Shape shape;
   int64_t offset = 0;  // in elements
+  int64_t block = 0;   // of the model, which first uses it: how many marks (ops/checkpoint.cc) come before
 };
 
 // A parameter that is not trained: it keeps the type it is stored in, and has no gradient and no optimizer
@@ -38,7 +39,7 @@ class FlatLayout {
   explicit FlatLayout(DType dtype) : dtype_(dtype) {}
 
   // All parameters come before the first statistic.
-  void add(std::string name, const Shape& shape);
+  void add(std::string name, const Shape& shape, int64_t block = 0);
   void add_statistic(std::string name, const Shape& shape);
   std::span<const FlatEntry> entries() const { return entries_; }        // parameters
   std::span<const FlatEntry> statistics() const { return statistics_; }  // offsets from numel() on

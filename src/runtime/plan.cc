@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "graph/op_def.h"
+#include "ops/gather_unit.h"
 
 namespace lockstep {
 namespace {
@@ -31,6 +32,7 @@ class Layout {
         alignment_(alignment),
         region_(region),
         parent_(static_cast<size_t>(graph.value_count())),
+        offset_(static_cast<size_t>(graph.value_count()), 0),
         region_offset_(static_cast<size_t>(graph.value_count()), -1) {
     std::iota(parent_.begin(), parent_.end(), 0);
     for (const Region::Entry& entry : region.entries) {
@@ -55,6 +57,11 @@ class Layout {
     return id;
   }
   bool is_external(int32_t id) const { return graph_.producer(Value{id}) < 0; }
+  // Whether a buffer holds parameters of a unit that was gathered.
+  bool is_gathered(int32_t id) const {
+    const int32_t producer = graph_.producer(Value{id});
+    return producer >= 0 && gathers_unit(node(producer));
+  }
   int32_t end_step() const { return static_cast<int32_t>(graph_.nodes().size()); }
 
   // last_use_ is kept per buffer (at its root): the last step that reads any value in it.
@@ -72,8 +79,13 @@ class Layout {
   const Node& node(int32_t n) const { return graph_.nodes()[static_cast<size_t>(n)]; }
 
   void join_views() {
-    for (int32_t n = 0; n < end_step(); ++n)
-      if (node(n).op->traits.view) join(node(n).outputs[0], node(n).inputs[0]);
+    for (int32_t n = 0; n < end_step(); ++n) {
+      if (!node(n).op->traits.view) continue;
+      const Value view = node(n).outputs[0], of = node(n).inputs[0];
+      join(view, of);
+      offset_[static_cast<size_t>(view.id)] =
+          offset_[static_cast<size_t>(of.id)] + view_offset(graph_, node(n));
+    }
   }
 
   // `w <- w_new`: w_new is written straight into w's buffer when nothing reads w after w_new is first
@@ -146,7 +158,7 @@ class Layout {
 
   void try_inplace(int32_t n, Value input, Value output) {
     const int32_t buffer = root(input);
-    if (root(output) != output.id || is_external(buffer)) return;
+    if (root(output) != output.id || is_external(buffer) || is_gathered(buffer)) return;
     // Equal shapes too: an operand of as many bytes that is broadcast is read in another order than written.
     if (graph_.type(input).shape != graph_.type(output).shape) return;
     if (graph_.type(input).bytes() != graph_.type(output).bytes()) return;
@@ -188,6 +200,7 @@ class Layout {
       Location& at = plan.locations[static_cast<size_t>(id)];
       at = interval >= 0 ? location(packing.offsets[static_cast<size_t>(interval)])
                          : Location{graph_.output_index(Value{buffer}), 0};
+      at.offset += offset_[static_cast<size_t>(id)];
       if (passes_by() && in_region(buffer)) {
         const size_t part = part_of(region_offset_[static_cast<size_t>(buffer)]);
         at = location(packing.offsets[part_intervals_[part]]);
@@ -222,7 +235,8 @@ class Layout {
     int32_t& index = interval_of_[static_cast<size_t>(buffer)];
     if (index < 0) {
       index = static_cast<int32_t>(intervals.size());
-      intervals.push_back({0, n, n, MemoryCategory::kScratch, -1});
+      intervals.push_back(
+          {0, n, n, is_gathered(buffer) ? MemoryCategory::kParameters : MemoryCategory::kScratch, -1});
     }
     LiveInterval& interval = intervals[static_cast<size_t>(index)];
     interval.bytes = std::max(interval.bytes, bytes);
@@ -353,7 +367,7 @@ class Layout {
     const int32_t loss = graph_.producer(graph_.outputs()[0].value);
     for (LiveInterval& interval : intervals)
       if (interval.fixed_offset < 0 && interval.category != MemoryCategory::kGradients &&
-          interval.first < loss && interval.last > loss)
+          interval.category != MemoryCategory::kParameters && interval.first < loss && interval.last > loss)
         interval.category = MemoryCategory::kActivations;
   }
 
@@ -395,6 +409,7 @@ class Layout {
   int64_t alignment_;
   const Region& region_;
   std::vector<int32_t> parent_;
+  std::vector<int64_t> offset_;  // per value: from where its buffer begins, in bytes
   std::vector<int32_t> last_use_;
   std::vector<int64_t> region_offset_;  // per value: of an input that lies in the region, else -1
   std::vector<int32_t> interval_of_;    // per buffer

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "graph/op_def.h"
 #include "graph/text.h"
+#include "ops/gather_unit.h"
 #include "runtime/memory.h"
 
 namespace lockstep {
@@ -53,7 +54,7 @@ class TransferPlanner {
     const auto nodes = graph_.nodes();
     for (int32_t n = 0; n < static_cast<int32_t>(nodes.size()); ++n) {
       const Node& node = nodes[static_cast<size_t>(n)];
-      if (!node.op->traits.collective) continue;
+      if (!node.op->traits.collective || gathers_unit(node)) continue;
       if (!node.op->start.empty())
         throw UserError("{} was not split into a start and a done; run the pass split_collectives",
                         to_text(graph_, node));

@@ -22,6 +22,7 @@
 #include "fuzz/notice.h"
 #include "fuzz/parquet.h"
 #include "fuzz/record_formats.h"
+#include "fuzz/reduction_frame.h"
 #include "fuzz/row_file.h"
 #include "fuzz/run_files.h"
 #include "fuzz/safetensors.h"
@@ -84,6 +85,7 @@ TEST(FuzzCorpus, EveryFileIsTensorsOrAUserError) { replay("safetensors", check_s
 TEST(FuzzCorpus, EveryTextIsAManifestOrAUserError) { replay("checkpoint", check_manifest); }
 TEST(FuzzCorpus, EveryTextIsASavedStateOrAUserError) { replay("checkpoint", check_saved_state); }
 TEST(FuzzCorpus, EveryByteIsANoticeOrRefused) { replay("notice", check_notice); }
+TEST(FuzzCorpus, EveryByteIsAFrameOfSumsOrRefused) { replay("reduction_frame", check_reduction_frame); }
 TEST(FuzzCorpus, EveryByteIsACorpusOfTokensOrAUserError) { replay("tokens", check_tokens); }
 TEST(FuzzCorpus, EveryTextIsATokenizerOrAUserError) { replay("tokenizer_json", check_tokenizer_json); }
 TEST(FuzzCorpus, EveryByteIsPiecesOrAUserError) { replay("sentencepiece", check_sentencepiece); }

@@ -37,6 +37,7 @@ generation_config 2048
 launch_environment 1024
 notice 1024
 parquet 6144
+reduction_frame 4096
 row_file 16384
 run_files 4096 metrics summary
 safetensors 2048

@@ -69,7 +69,7 @@ void expect_one_hash(const Family& family, const std::vector<WorkerLayout>& layo
 // Gradients of tables and running statistics are for every worker.
 int most_zero(const Family& family) {
   const std::string_view name = family.name;
-  return name == "TabularWithTables" || name == "ResnetWithStatistics" ? 1 : 2;
+  return name == "TabularWithTables" || name == "ResnetWithStatistics" ? 1 : 3;
 }
 
 class Layouts : public ::testing::TestWithParam<Family> {

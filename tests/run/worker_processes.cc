@@ -46,7 +46,9 @@ std::map<int64_t, pid_t> workers_of(pid_t launcher) {
     if (name.find_first_not_of("0123456789") != std::string::npos || parent_of(entry.path()) != launcher)
       continue;
     const pid_t pid = std::stoi(name);
-    workers[std::stoll(variables_of(pid).at("RANK"))] = pid;
+    const auto variables = variables_of(pid);
+    if (const auto rank = variables.find("RANK"); rank != variables.end())
+      workers[std::stoll(rank->second)] = pid;
   }
   return workers;
 }

@@ -34,13 +34,13 @@ std::vector<std::string> misfits(const SafetensorsReader& file, const std::vecto
   return lines;
 }
 
-void upload_tensor(const SafetensorsReader& file, const TensorEntry& entry, Backend& backend, void* device) {
+void read_tensor(const SafetensorsReader& file, const TensorEntry& entry, const TensorSink& sink) {
   const int64_t bytes = entry.end - entry.begin;
   std::vector<std::byte> piece(static_cast<size_t>(std::min(kPiece, bytes)));
   for (int64_t first = 0; first < bytes; first += kPiece) {
     const auto part = std::span(piece).first(static_cast<size_t>(std::min(kPiece, bytes - first)));
     file.read(entry, part, first);
-    backend.upload(static_cast<std::byte*>(device) + first, part.data(), static_cast<int64_t>(part.size()));
+    sink(first, part);
   }
 }
 
@@ -64,8 +64,11 @@ SavedWeights::SavedWeights(const CheckpointReader& checkpoint, const Graph& grap
         file.at(TensorSpec{&file == &model ? tensor.name : average, tensor.dtype, tensor.shape});
     buffers_.push_back(backend.allocate(entry.end - entry.begin));
     bytes_ += entry.end - entry.begin;
-    upload_tensor(file, entry, backend, buffers_.back()->data());
-    addresses_[tensor.name] = buffers_.back()->data();
+    auto* const device = static_cast<std::byte*>(buffers_.back()->data());
+    read_tensor(file, entry, [&](int64_t first, std::span<const std::byte> piece) {
+      backend.upload(device + first, piece.data(), static_cast<int64_t>(piece.size()));
+    });
+    addresses_[tensor.name] = device;
   }
 }
 

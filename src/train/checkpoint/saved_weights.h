@@ -32,7 +32,8 @@ class SavedWeights {
 // f32[2,8] here".
 std::vector<std::string> misfits(const SafetensorsReader& file, const std::vector<TensorSpec>& wanted);
 
-// Copies a tensor to the device through a piece of host memory.
-void upload_tensor(const SafetensorsReader& file, const TensorEntry& entry, Backend& backend, void* device);
+// Hands a tensor on piece by piece, through a piece of host memory.
+using TensorSink = std::function<void(int64_t first_byte, std::span<const std::byte> piece)>;
+void read_tensor(const SafetensorsReader& file, const TensorEntry& entry, const TensorSink& sink);
 
 }  // namespace lockstep

@@ -25,14 +25,6 @@ CheckpointReader open_checkpoint(const std::string& path);
 // UserError unless it was written by a run of this identity.
 void require_identity(const CheckpointReader& checkpoint, const Identity& own);
 
-// How tensors that workers own pieces of (StateTensor::pieces) come to who writes checkpoints, and back.
-struct SplitTensors {
-  // Some bytes of a tensor, from `first` on. Called by the thread that writes the checkpoint.
-  std::function<void(const StateTensor& tensor, int64_t first, std::span<std::byte> into)> read;
-  // Called by the thread that restores one.
-  std::function<void(const StateTensor& tensor, int64_t first, std::span<const std::byte> from)> write;
-};
-
 class TrainingCheckpoints {
  public:
   struct Restored {  // NOLINT(bugprone-exception-escape): the JSON library asserts in a move that is noexcept
@@ -43,7 +35,7 @@ class TrainingCheckpoints {
   // `texts` are files that go into every checkpoint: name, content.
   TrainingCheckpoints(const std::string& folder, int64_t keep, Identity identity,
                       std::vector<std::pair<std::string, std::string>> texts);
-  // Before anything is saved or restored, where tensors are split.
+  // Before anything is saved or restored, where tensors are split. The thread that writes checkpoints reads.
   void split_with(SplitTensors split) { split_ = std::move(split); }
   // The checkpoint of this step stays until another is named, however many come after it.
   void retain(int64_t step) { retained_ = step; }

@@ -146,6 +146,11 @@ std::unique_ptr<Executable> Evaluator::prepare(const Build& build, const PassOpt
   return executable;
 }
 
+void Evaluator::gather_with(UnitSource& source) {
+  for (Executable* executable : {full_.get(), tail_.get()})
+    if (executable != nullptr) executable->gather_with(source);
+}
+
 void Evaluator::bind_weights(Executable& executable, const AddressOf& address_of) const {
   for (const GraphInput& input : executable.graph().inputs()) {
     if (input.role == Role::kInput) continue;

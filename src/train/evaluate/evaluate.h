@@ -39,6 +39,9 @@ class Evaluator {
       const Source& source, const AddressOf& address_of, const std::function<void()>& after_batch = [] {},
       const StreamOptions& reading = {});
 
+  // Where parameters are gathered in units (PassOptions::units): who brings them. It must outlive run().
+  void gather_with(UnitSource& source);
+
   // Is shown every batch and what was computed of it: output 2 is the model's answer.
   using Look = std::function<void(const Batch& batch, const Executable& computed)>;
   void on_batch(Look look) { look_ = std::move(look); }

@@ -29,6 +29,10 @@ class HeldOut {
   bool exists() const { return options_.exists; }
   // `best` in the record says whether it is the best so far.
   EvalRecord evaluate(TrainStep& train, int64_t step, const std::function<void()>& after_batch);
+  // Where parameters are gathered in units: who brings those to evaluate. It must outlive evaluate().
+  void gather_with(UnitSource& source) {
+    if (evaluator_) evaluator_->gather_with(source);
+  }
   bool should_stop() const { return early_stop_.should_stop(); }
 
   const std::optional<EvalRecord>& last() const { return last_; }

@@ -52,6 +52,12 @@ bool results_finite(Executable& executable, Backend& backend) {
 
 std::optional<bool> finite_in_fp32(const Model& model, Executable& backward, Backend& backend,
                                    PassOptions passes) {
+  // Parameters that are gathered unit by unit are nowhere as a whole.
+  for (const GraphInput& input : model.graph.inputs())
+    if (input.role == Role::kParam) {
+      const Value same = backward.graph().find(model.graph.name(input.value));
+      if (!same.valid() || backward.graph().producer(same) >= 0) return std::nullopt;
+    }
   passes.compute = DType::kF32;
   passes.accumulate_gradients = false;
   passes.disabled.emplace_back("row_gradients");

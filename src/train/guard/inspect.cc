@@ -42,7 +42,7 @@ class Inspector {
     std::vector<std::byte> host;
     for (const StateTensor& param : train_.params()) {
       host.resize(static_cast<size_t>(param.bytes()));
-      backend_.download(host.data(), param.data, param.bytes());
+      train_.read_state(param, 0, host);
       for (int64_t i = 0; i < param.shape.numel(); ++i) {
         const double value = read_element(param.dtype, host.data(), i);
         if (std::isfinite(value)) continue;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "graph/op_def.h"
+#include "ops/gather_unit.h"
 #include "passes/autodiff.h"
 
 namespace lockstep {
@@ -17,6 +18,14 @@ constexpr std::array<std::string_view, 8> kMoves = {"cast",       "reshape", "tr
 
 bool is_input(const Graph& graph, Value value, Role role) {
   return graph.producer(value) < 0 && graph.role(value) == role;
+}
+
+// The name of the parameter that a value is: an input, or of a unit that was gathered; else empty.
+std::string param_name(const Graph& graph, Value value) {
+  if (is_input(graph, value, Role::kParam)) return graph.name(value);
+  if (graph.producer(value) < 0) return {};
+  const Node& node = graph.nodes()[static_cast<size_t>(graph.producer(value))];
+  return is_unit_part(node) ? node.attributes.text("param") : std::string();
 }
 
 class Walk {
@@ -39,7 +48,7 @@ class Walk {
       if (seen[static_cast<size_t>(id)]) continue;
       seen[static_cast<size_t>(id)] = true;
       const Value value{id};
-      if (is_input(graph_, value, Role::kParam)) return graph_.name(value);
+      if (std::string name = param_name(graph_, value); !name.empty()) return name;
       if (graph_.producer(value) < 0) continue;
       const Node& node = graph_.nodes()[static_cast<size_t>(graph_.producer(value))];
       for (const Value operand : node.inputs)
@@ -52,7 +61,8 @@ class Walk {
   int step_cost(Value value) const {
     const int32_t producer = graph_.producer(value);
     // A weight says more than the bias that is added after it.
-    if (producer < 0) return graph_.type(value).shape.rank() < 2 ? 1 : 0;
+    if (producer < 0 || is_unit_part(graph_.nodes()[static_cast<size_t>(producer)]))
+      return graph_.type(value).shape.rank() < 2 ? 1 : 0;
     const std::string_view op = graph_.nodes()[static_cast<size_t>(producer)].op->name;
     if (std::find(kMoves.begin(), kMoves.end(), op) != kMoves.end()) return 0;
     return producer > loss_ ? 3 : 1;
@@ -77,7 +87,7 @@ std::string parameter_of_gradient(const Graph& graph, Value value) {
 }  // namespace
 
 std::string nearest_parameter(const Graph& graph, Value value) {
-  if (is_input(graph, value, Role::kParam)) return graph.name(value);
+  if (std::string name = param_name(graph, value); !name.empty()) return name;
   if (std::string name = parameter_of_gradient(graph, value); !name.empty()) return name;
   const Walk walk(graph);
   if (graph.producer(value) >= 0)

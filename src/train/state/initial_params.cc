@@ -24,9 +24,10 @@ std::vector<Piece> cut(const std::vector<StateTensor>& params, const std::vector
   for (const StateTensor& tensor : params) {
     const ParamInit& init = init_of(inits, tensor.name);
     if (init.given) continue;
-    for (int64_t first = 0; first < tensor.shape.numel(); first += kElements)
-      pieces.push_back({&init, static_cast<char*>(tensor.data) + first * size_of(tensor.dtype), tensor.dtype,
-                        first, std::min(kElements, tensor.shape.numel() - first)});
+    for (const StatePiece& own : pieces_of(tensor))
+      for (int64_t done = 0; done < own.count; done += kElements)
+        pieces.push_back({&init, static_cast<char*>(own.data) + done * size_of(tensor.dtype), tensor.dtype,
+                          own.first + done, std::min(kElements, own.count - done)});
   }
   return pieces;
 }

@@ -11,10 +11,13 @@ Ownership::Ownership(std::optional<HostPlace> host, const OptimizerSettings& opt
       zero_(zero),
       bucket_bytes_(reduce.bucket_bytes) {
   if (zero_.workers == 1 || !reduce.exchange) zero_.stage = 0;
+  if (zero_.stage < 3 || place_.count == zero_.workers) return;
+  shared_ = false;
+  place_ = {};
 }
 
 Buckets Ownership::buckets(const FlatLayout& layout) const {
-  if (zero_.stage == 2) return Buckets::of_parameters(layout, bucket_bytes_);
+  if (splits_gradients()) return Buckets::of_parameters(layout, bucket_bytes_, splits_params());
   return {layout, bucket_bytes_, is_split()};
 }
 

@@ -10,7 +10,9 @@
 //
 // Split (ZeRO, docs/splitting.md), every worker of the run owns a piece of each bucket of gradients: it alone
 // holds the optimizer's state and the averages of these elements, and updates them; the parameters are then
-// gathered. These everybody has, those of a host still once where they can.
+// gathered. These everybody has, those of a host still once where they can. At stage 3 a worker holds the
+// parameters of its pieces alone, and what a microbatch needs is gathered when it is used; where all workers
+// are of one host, they hold the parameters together, which takes as little, and nothing is gathered.
 //
 // Every element goes through the same operations as with one worker, so no bit changes. Tables with row
 // gradients stay with each worker: which rows it brings up to date depends on its records.
@@ -28,7 +30,7 @@ namespace lockstep {
 
 // The ZeRO stage that a worker is planned for, and its place among all workers.
 struct ZeroPlace {
-  int stage = 0;  // 1: optimizer state and averages are split; 2: gradients too
+  int stage = 0;  // 1: optimizer state and averages are split; 2: gradients too; 3: parameters too
   int workers = 1;
   int rank = 0;
 };
@@ -52,7 +54,13 @@ class Ownership {
   bool is_split() const { return zero_.stage > 0; }
   int workers() const { return zero_.workers; }
   // Whether updated parameters have to travel: not where all workers hold them together.
-  bool gathers() const { return is_split() && !(shared_ && place_.count == zero_.workers); }
+  bool gathers() const {
+    return is_split() && !splits_params() && !(shared_ && place_.count == zero_.workers);
+  }
+  // Whether a worker keeps no sum but its piece of it.
+  bool splits_gradients() const { return zero_.stage >= 2; }
+  // Whether it holds no parameters but those of its pieces.
+  bool splits_params() const { return zero_.stage == 3 && !shared_; }
   // In which gradients travel where the state is split.
   Buckets buckets(const FlatLayout& layout) const;
   // The elements that this one updates: one slice, or where the state is split one of each bucket of

@@ -16,6 +16,8 @@ namespace {
 constexpr int64_t kFloat = sizeof(float);
 // Host copies are made in pieces: one of the largest tensor would be the peak of the whole run.
 constexpr int64_t kPiece = 1 << 16;  // elements
+// Of a tensor that is split, which costs a message each.
+constexpr int64_t kSplitPiece = 1 << 20;  // bytes
 
 char* at(void* base, int64_t elements, DType dtype = DType::kF32) {
   return static_cast<char*>(base) + elements * size_of(dtype);
@@ -32,17 +34,28 @@ void widen(DType dtype, std::span<const std::byte> stored, std::vector<float>& v
 TrainState::TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
                        const std::vector<FrozenParam>& frozen, const OptimizerSettings& optimizer,
                        bool averages, const Ownership& ownership, const Allocate& allocate_flat)
+    : TrainState(backend, layout, tables, frozen, optimizer, averages, ownership, allocate_flat, layout, {},
+                 0) {}
+
+TrainState::TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
+                       const std::vector<FrozenParam>& frozen, const OptimizerSettings& optimizer,
+                       bool averages, const Ownership& ownership, const Allocate& allocate_flat,
+                       const FlatLayout& whole, const ModelHolders& holders, int mesh_rank)
     : backend_(backend),
       tables_(tables),
       averaging_(averages),
       ownership_(ownership),
       layout_(layout),
       owned_(ownership.owned(layout)),
-      flat_memory_(allocate_flat) {
+      flat_memory_(allocate_flat),
+      whole_(whole),
+      holders_(holders),
+      mesh_rank_(mesh_rank) {
   add_flat_tensors(layout, optimizer);
   add_tables(tables);
   add_statistics(layout);
   add_frozen(frozen);
+  if (holders_.is_split()) add_tensors_elsewhere(optimizer);
   model_ = params_;
   model_.insert(model_.end(), frozen_.begin(), frozen_.end());
   model_.insert(model_.end(), statistics_.begin(), statistics_.end());
@@ -71,8 +84,14 @@ void* TrainState::allocate_owned(std::string_view name, DType dtype) {
 void TrainState::add_flat_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer) {
   const bool fills = ownership_.fills();
   const DType dtype = layout.dtype();
-  void* const params = allocate_flat("params", layout.numel(), dtype);
+  const bool whole = !ownership_.splits_params();
+  void* const params =
+      whole ? allocate_flat("params", layout.numel(), dtype) : allocate_owned("params", dtype);
   for (const FlatEntry& entry : layout.entries()) {
+    if (!whole) {
+      params_.push_back(split_tensor(entry.name, dtype, entry, params));
+      continue;
+    }
     addresses_[entry.name] = at(params, entry.offset, dtype);
     params_.push_back({entry.name, dtype, entry.shape, at(params, entry.offset, dtype), fills});
   }
@@ -120,13 +139,73 @@ StateTensor TrainState::split_tensor(std::string name, DType dtype, const FlatEn
 }
 
 std::vector<Slice> TrainState::held_by(int rank, const StateTensor& tensor) const {
+  int data_rank = rank;
+  int64_t offset = tensor.flat_offset;
+  std::optional<FlatLayout> layout;
+  if (!tensor.held_with.empty()) {
+    if (!holders_.holds(rank, tensor.held_with)) return {};
+    data_rank = holders_.mesh().coordinate(MeshAxis::kData, rank);
+    const bool first = data_rank == 0 && holders_.mesh().coordinate(MeshAxis::kTensor, rank) == 0;
+    if (!ownership_.is_split() || offset < 0)
+      return first ? std::vector<Slice>{{0, tensor.shape.numel()}} : std::vector<Slice>{};
+    layout = holders_.layout_of(rank, whole_);
+    offset = layout->find(tensor.held_with).offset;
+  }
   std::vector<Slice> held;
-  for (const Slice& slice : ownership_.owned_by(rank, layout_)) {
-    const int64_t begin = std::max<int64_t>(0, slice.begin - tensor.flat_offset);
-    const int64_t end = std::min(tensor.shape.numel(), slice.end - tensor.flat_offset);
+  for (const Slice& slice : ownership_.owned_by(data_rank, layout ? *layout : layout_)) {
+    const int64_t begin = std::max<int64_t>(0, slice.begin - offset);
+    const int64_t end = std::min(tensor.shape.numel(), slice.end - offset);
     if (begin < end) held.push_back({begin, end});
   }
   return held;
+}
+
+// In the order of the whole layout, on every worker.
+void TrainState::add_tensors_elsewhere(const OptimizerSettings& optimizer) {
+  const auto take = [](std::vector<StateTensor>& from, StateTensor all, const std::string& param) {
+    const auto found = std::ranges::find(from, all.name, &StateTensor::name);
+    if (found != from.end()) {
+      if (found->data != nullptr) found->pieces = {{0, found->shape.numel(), found->data}};
+      all = *found;
+    }
+    all.filled_here = all.filled_here && !all.pieces.empty();
+    all.held_with = param;
+    return all;
+  };
+  std::vector<StateTensor> params, state, averages, frozen;
+  const bool split = ownership_.is_split();
+  for (const FlatEntry& entry : whole_.entries()) {
+    params.push_back(take(params_, {entry.name, whole_.dtype(), entry.shape}, entry.name));
+    if (averaging_)
+      averages.push_back(take(
+          averages_, {average_name(entry.name), DType::kF32, entry.shape, nullptr, true, {}, split ? 0 : -1},
+          entry.name));
+  }
+  for (const StatePart& part : optimizer_parts(whole_, optimizer))
+    state.push_back(take(optimizer_,
+                         {fmt::format("{}.{}", part.buffer, part.param),
+                          part.dtype,
+                          part.shape,
+                          nullptr,
+                          true,
+                          {},
+                          split ? 0 : -1},
+                         part.param));
+  for (StateTensor& tensor : frozen_) {
+    const std::string name = tensor.name;
+    frozen.push_back(take(frozen_, tensor, name));
+  }
+  params_ = std::move(params);
+  optimizer_ = std::move(state);
+  averages_ = std::move(averages);
+  frozen_ = std::move(frozen);
+  for (const std::vector<StateTensor>* tensors : {&params_, &frozen_})
+    for (const StateTensor& tensor : *tensors)
+      if (holders_.has_copy(mesh_rank_, tensor.name)) allocate(tensor.name, tensor.bytes());
+}
+
+void* TrainState::copy_of(const std::string& name) const {
+  return holders_.has_copy(mesh_rank_, name) ? addresses_.at(name) : nullptr;
 }
 
 void TrainState::add_tables(const std::vector<RowTable>& tables) {
@@ -154,14 +233,16 @@ void TrainState::add_statistics(const FlatLayout& layout) {
 void TrainState::add_frozen(const std::vector<FrozenParam>& frozen) {
   for (const FrozenParam& param : frozen)
     frozen_.push_back(
-        {param.name, param.type.dtype, param.type.shape, allocate(param.name, param.type.bytes())});
+        {param.name, param.type.dtype, param.type.shape,
+         holders_.holds(mesh_rank_, param.name) ? allocate(param.name, param.type.bytes()) : nullptr});
 }
 
 void TrainState::initialise(const Model& model, uint64_t seed) {
   std::vector<StateTensor> drawn;
   std::copy_if(params_.begin(), params_.end(), std::back_inserter(drawn),
                [](const StateTensor& tensor) { return tensor.filled_here; });
-  drawn.insert(drawn.end(), frozen_.begin(), frozen_.end());
+  std::ranges::copy_if(frozen_, std::back_inserter(drawn),
+                       [](const StateTensor& tensor) { return tensor.data != nullptr; });
   draw_params(backend_, drawn, model.params, seed);
   for (const StateTensor& tensor : statistics_) {
     const auto init = std::find_if(model.statistics.begin(), model.statistics.end(),
@@ -181,16 +262,19 @@ void TrainState::begin_averages() const {
 void TrainState::begin_average(const StateTensor& average, const StateTensor& param) const {
   std::vector<std::byte> stored;
   std::vector<float> values;
-  for (const StatePiece& piece : pieces_of(average)) {
+  const std::vector<StatePiece> pieces = pieces_of(average);
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const StatePiece& piece = pieces[i];
+    // Where parameters are split, they are as averages.
+    void* const from = param.is_whole() ? at(param.data, piece.first, param.dtype) : param.pieces[i].data;
     if (average.dtype == param.dtype) {
-      backend_.copy(piece.data, at(param.data, piece.first, param.dtype), piece.count * size_of(param.dtype));
+      backend_.copy(piece.data, from, piece.count * size_of(param.dtype));
       continue;
     }
     for (int64_t done = 0; done < piece.count; done += kPiece) {
       const int64_t count = std::min(kPiece, piece.count - done);
       stored.resize(static_cast<size_t>(count * size_of(param.dtype)));
-      backend_.download(stored.data(), at(param.data, piece.first + done, param.dtype),
-                        static_cast<int64_t>(stored.size()));
+      backend_.download(stored.data(), at(from, done, param.dtype), static_cast<int64_t>(stored.size()));
       widen(param.dtype, stored, values);
       backend_.upload(at(piece.data, done), values.data(), count * kFloat);
     }
@@ -205,17 +289,24 @@ const StateTensor& TrainState::param(std::string_view name) const {
   throw UserError("the model has no parameter {}", name);
 }
 
-void* TrainState::evaluated(std::string_view name) const {
+const StateTensor& TrainState::evaluated_tensor(std::string_view name) const {
   for (const StateTensor& tensor : statistics_)
-    if (tensor.name == name) return tensor.data;
+    if (tensor.name == name) return tensor;
   for (const StateTensor& tensor : frozen_)
-    if (tensor.name == name) return tensor.data;
+    if (tensor.name == name) return tensor;
+  return evaluated_param(name);
+}
+
+const StateTensor& TrainState::evaluated_param(std::string_view name) const {
   const StateTensor& found = param(name);
-  if (!averaging_) return found.data;
-  const StateTensor& average = averages_[static_cast<size_t>(&found - params_.data())];
-  if (average.is_whole()) return average.data;
-  LOCKSTEP_CHECK(shown_averages_ != nullptr, "the average of {} is split", name);
-  return at(shown_averages_, average.flat_offset);
+  return averaging_ ? averages_[static_cast<size_t>(&found - params_.data())] : found;
+}
+
+void* TrainState::evaluated(std::string_view name) const {
+  const StateTensor& tensor = evaluated_tensor(name);
+  if (tensor.is_whole()) return tensor.data;
+  LOCKSTEP_CHECK(shown_ != nullptr, "{} is split", tensor.name);
+  return shown_->at(tensor.name);
 }
 
 void TrainState::mark_rows(int64_t step) {
@@ -265,27 +356,37 @@ std::vector<StatePiece> pieces_of(const StateTensor& tensor) {
   return tensor.pieces;
 }
 
-std::string sha256_of(Backend& backend, std::vector<StateTensor> tensors) {
-  std::sort(tensors.begin(), tensors.end(),
-            [](const StateTensor& a, const StateTensor& b) { return a.name < b.name; });
+std::string sha256_of(std::vector<const StateTensor*> tensors, const SplitTensors::Read& read) {
+  std::ranges::sort(tensors, {}, &StateTensor::name);
   Sha256 hash;
   std::vector<std::byte> piece;
   std::vector<float> values;
-  for (const StateTensor& tensor : tensors) {
-    hash.update(tensor.name);
-    hash.update(name_of(tensor.dtype));
-    hash.update(to_string(tensor.shape));
-    LOCKSTEP_CHECK(tensor.is_whole(), "{} is split", tensor.name);
-    for (int64_t first = 0; first < tensor.bytes(); first += kPiece) {
-      piece.resize(static_cast<size_t>(std::min(kPiece, tensor.bytes() - first)));
-      backend.download(piece.data(), static_cast<const char*>(tensor.data) + first,
-                       static_cast<int64_t>(piece.size()));
-      const bool narrow = tensor.dtype == DType::kBF16 || tensor.dtype == DType::kF16;
-      if (narrow) widen(tensor.dtype, piece, values);
+  for (const StateTensor* tensor : tensors) {
+    hash.update(tensor->name);
+    hash.update(name_of(tensor->dtype));
+    hash.update(to_string(tensor->shape));
+    const int64_t most = tensor->is_whole() ? kPiece : kSplitPiece;
+    for (int64_t first = 0; first < tensor->bytes(); first += most) {
+      piece.resize(static_cast<size_t>(std::min(most, tensor->bytes() - first)));
+      read(*tensor, first, piece);
+      const bool narrow = tensor->dtype == DType::kBF16 || tensor->dtype == DType::kF16;
+      if (narrow) widen(tensor->dtype, piece, values);
       hash.update(narrow ? std::as_bytes(std::span<const float>(values)) : std::span<const std::byte>(piece));
     }
   }
   return hash.finish();
+}
+
+std::string sha256_of(Backend& backend, const std::vector<StateTensor>& tensors,
+                      const SplitTensors::Read& split) {
+  std::vector<const StateTensor*> known;
+  for (const StateTensor& tensor : tensors)
+    if (tensor.is_whole() || split) known.push_back(&tensor);
+  return sha256_of(known, [&](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
+    if (!tensor.is_whole()) return split(tensor, first, into);
+    backend.download(into.data(), static_cast<const char*>(tensor.data) + first,
+                     static_cast<int64_t>(into.size()));
+  });
 }
 
 }  // namespace lockstep

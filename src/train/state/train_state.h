@@ -8,6 +8,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17,6 +18,7 @@
 #include "passes/row_gradients.h"
 #include "runtime/executable.h"
 #include "runtime/flat.h"
+#include "train/state/model_holders.h"
 #include "train/state/ownership.h"
 #include "train/state/state_gate.h"
 
@@ -37,12 +39,26 @@ struct StateTensor {
   bool filled_here = true;              // at the start; false where another worker of this host does it
   std::vector<StatePiece> pieces = {};  // of one that is split: in order, what of it is here
   int64_t flat_offset = -1;             // of one that is split: of its first element in the layout
+  // Of one that other workers have no part of, or this one: the parameter whose holders hold it too. Seen by
+  // all as split.
+  std::string held_with = {};
 
-  bool is_whole() const { return data != nullptr || shape.numel() == 0; }
+  bool is_whole() const { return (data != nullptr && held_with.empty()) || shape.numel() == 0; }
   int64_t bytes() const { return shape.numel() * size_of(dtype); }
 };
 // What of the tensor lies here, as pieces: all of it, if it is whole.
 std::vector<StatePiece> pieces_of(const StateTensor& tensor);
+
+// How tensors that workers own pieces of come to the one that leads, and back, while the others do what it
+// asks for.
+struct SplitTensors {
+  // Some bytes of a tensor, from `first` on.
+  using Read = std::function<void(const StateTensor& tensor, int64_t first, std::span<std::byte> into)>;
+  using Write =
+      std::function<void(const StateTensor& tensor, int64_t first, std::span<const std::byte> from)>;
+  Read read;
+  Write write;
+};
 
 class TrainState {
  public:
@@ -52,6 +68,12 @@ class TrainState {
   TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
              const std::vector<FrozenParam>& frozen, const OptimizerSettings& optimizer, bool averages,
              const Ownership& ownership, const Allocate& allocate_flat);
+  // The same of a worker that holds a part of the model: lists still have all tensors, of which some are not
+  // here. `whole`: the layout of all of it.
+  TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
+             const std::vector<FrozenParam>& frozen, const OptimizerSettings& optimizer, bool averages,
+             const Ownership& ownership, const Allocate& allocate_flat, const FlatLayout& whole,
+             const ModelHolders& holders, int mesh_rank);
 
   // Parameters and statistics as the model begins with them, parameters a function of (seed, name, element);
   // everything else zero, the averages equal to the parameters.
@@ -68,12 +90,24 @@ class TrainState {
   const std::vector<StateTensor>& optimizer() const { return optimizer_; }
   const std::vector<StateTensor>& averages() const { return averages_; }  // in the order of the parameters
   const StateTensor& param(std::string_view name) const;  // a frozen one too; throws UserError
-  // Where an evaluation finds a parameter (its average, where one is kept) or a statistic.
+  // What an evaluation reads of a parameter: its average, where one is kept.
+  const StateTensor& evaluated_param(std::string_view name) const;
+  // Where it finds a parameter that is whole, or a statistic.
   void* evaluated(std::string_view name) const;
-  // Averages that are split are evaluated out of a flat buffer of all of them, by the layout; null: no more.
-  void show_averages(void* flat) { shown_averages_ = flat; }
+  // What is not here is evaluated out of other buffers, by the names of parameters; null: no more.
+  using Shown = std::unordered_map<std::string, void*>;
+  void show(const Shown* shown) { shown_ = shown; }
+  // The tensor that evaluated() is of.
+  const StateTensor& evaluated_tensor(std::string_view name) const;
   const Ownership& ownership() const { return ownership_; }
-  // What of a tensor that is split another worker has: elements of the tensor.
+  const ModelHolders& holders() const { return holders_; }
+  const FlatLayout& whole() const { return whole_; }  // of the model, whoever holds it
+  // Of a parameter that another worker holds and this one reads (ModelHolders::copies); null: of none.
+  void* copy_of(const std::string& name) const;
+  // Whether there are tensors that others have to be asked for.
+  bool is_split() const { return ownership_.is_split() || holders_.is_split(); }
+  // What of a tensor that is split a worker of the run is asked for: elements of the tensor. Of several who
+  // have the same, one.
   std::vector<Slice> held_by(int rank, const StateTensor& tensor) const;
 
   // Says that every row of every table has reached the step: their count of steps is not stored.
@@ -85,6 +119,7 @@ class TrainState {
   // Binds one that updates the elements of a slice that this worker owns; they begin at that one of all that
   // it owns.
   void bind_slice(Executable& executable, Slice slice, int64_t first) const;
+  // All parameters, or those of the pieces that this worker owns.
   void* flat_params() const { return flat_.at("params").base; }
   // Held by those who read the state in the background.
   StateGate& gate() const { return gate_; }
@@ -103,6 +138,8 @@ class TrainState {
   void add_frozen(const std::vector<FrozenParam>& frozen);
   void add_tables(const std::vector<RowTable>& tables);
   void begin_average(const StateTensor& average, const StateTensor& param) const;
+  // Adds the tensors that others hold, and marks those that only some do.
+  void add_tensors_elsewhere(const OptimizerSettings& optimizer);
 
   Backend& backend_;
   std::vector<RowTable> tables_;
@@ -118,14 +155,20 @@ class TrainState {
     bool split = false;
   };
   std::unordered_map<std::string, Flat> flat_;
-  void* shown_averages_ = nullptr;
+  FlatLayout whole_;
+  ModelHolders holders_;
+  int mesh_rank_ = 0;
+  const Shown* shown_ = nullptr;
   std::vector<std::unique_ptr<Buffer>> buffers_, flat_buffers_;
   std::unordered_map<std::string, void*> addresses_;
   std::vector<StateTensor> params_, frozen_, statistics_, model_, optimizer_, averages_;
 };
 
 // SHA-256 over the tensors sorted by name: name, dtype, shape, then the values, those of 16-bit types as f32
-// (docs/design.md).
-std::string sha256_of(Backend& backend, std::vector<StateTensor> tensors);
+// (docs/design.md). `read` brings some bytes of a tensor, from the given one on.
+std::string sha256_of(std::vector<const StateTensor*> tensors, const SplitTensors::Read& read);
+// Of tensors that are here, and those that are split where `split` reads them.
+std::string sha256_of(Backend& backend, const std::vector<StateTensor>& tensors,
+                      const SplitTensors::Read& split = {});
 
 }  // namespace lockstep

@@ -100,19 +100,19 @@ void expect_bits_of_one(const Model& model, const TrainOptions& options, const s
 Model small_gpt() { return build_gpt({1, 48, 2, 101, 2, 9, 0.0}); }
 
 TEST(Split, OnAnyHosts) {
-  for (const int zero : {1, 2})
+  for (const int zero : {1, 2, 3})
     for (const std::vector<int>& sizes :
          {std::vector{2}, std::vector{3}, std::vector{1, 1}, std::vector{2, 1}, std::vector{1, 1, 1, 1}})
       expect_bits_of_one(small_gpt(), with_stage(zero, 8), sizes);
 }
 
 TEST(Split, SeveralMicrobatchesPerLeaf) {
-  for (const int zero : {1, 2})
+  for (const int zero : {1, 2, 3})
     for (const int ranks : {2, 3, 4}) expect_bits_of_one(small_gpt(), with_stage(zero, 4), {ranks});
 }
 
 TEST(Split, OneBucket) {
-  for (const int zero : {1, 2}) expect_bits_of_one(small_gpt(), with_stage(zero, 8, 0), {1, 2});
+  for (const int zero : {1, 2, 3}) expect_bits_of_one(small_gpt(), with_stage(zero, 8, 0), {1, 2});
 }
 
 TEST(Split, DropoutAndAverages) {
@@ -125,7 +125,7 @@ TEST(Split, DropoutAndAverages) {
                                      .batch = 2,
                                      .seq = 9,
                                      .dropout = 0.2});
-  for (const int zero : {1, 2}) {
+  for (const int zero : {1, 2, 3}) {
     TrainOptions options = with_stage(zero, 8);
     options.ema = 0.9;
     expect_bits_of_one(model, options, {1, 2});
@@ -134,13 +134,25 @@ TEST(Split, DropoutAndAverages) {
 
 TEST(Split, PureBf16) {
   const Model model = stored_in(DType::kBF16, small_gpt());
-  for (const int zero : {1, 2}) {
+  for (const int zero : {1, 2, 3}) {
     TrainOptions options = with_stage(zero, 8);
     options.passes.compute = DType::kBF16;
     options.optimizer.moments = DType::kBF16;
     options.ema = 0.9;
     expect_bits_of_one(model, options, {2, 1});
   }
+}
+
+// In bf16 every unit is rounded anew wherever it is used.
+TEST(Split, Bf16RecomputedAndRoundedAtRandom) {
+  TrainOptions options = with_stage(3, 8);
+  options.passes.compute = DType::kBF16;
+  for (const Recompute policy : {Recompute::kNone, Recompute::kCheap, Recompute::kBlock}) {
+    options.passes.recompute = policy;
+    expect_bits_of_one(build_gpt({2, 48, 3, 101, 2, 17, 0.1}), options, {1, 1});
+  }
+  options.passes.stochastic_rounding = true;
+  expect_bits_of_one(build_gpt({2, 48, 3, 101, 2, 17, 0.1}), options, {2, 1});
 }
 
 TEST(Split, TablesStayWithEveryWorker) {
@@ -156,7 +168,7 @@ TEST(Split, StatisticsStayWithEveryWorker) {
 
 TEST(SplitLong, EveryOptimizer) {
   for (const char* name : {"sgd", "adam", "adamw", "lion"})
-    for (const int zero : {1, 2})
+    for (const int zero : {1, 2, 3})
       for (const int ranks : {2, 3, 4}) {
         SCOPED_TRACE(name);
         TrainOptions options = with_stage(zero, 4);
@@ -176,7 +188,7 @@ TEST(SplitLong, LlamaAndTiedGptOnEveryMapOfHosts) {
                                    .batch = 2,
                                    .seq = 17,
                                    .tied = true});
-  for (const int zero : {1, 2})
+  for (const int zero : {1, 2, 3})
     for (const int ranks : {2, 3, 4})
       for (const std::vector<int>& sizes : testing::all_host_maps(ranks))
         for (const Model* model : {&llama}) {
@@ -186,7 +198,7 @@ TEST(SplitLong, LlamaAndTiedGptOnEveryMapOfHosts) {
 }
 
 TEST(Split, TakesWhatIsPlanned) {
-  for (const int zero : {0, 1, 2})
+  for (const int zero : {0, 1, 2, 3})
     for (const int64_t leaves : {4, 8})
       for (const std::vector<int>& sizes : {std::vector{2}, std::vector{1, 1, 1, 1}}) {
         int ranks = 0;
@@ -231,6 +243,25 @@ TEST(Split, HoldsAnNthOfWhatIsSplit) {
               0.05 * static_cast<double>(whole.gradients));
   EXPECT_LT(static_cast<double>(second.gradients + second.arena),
             0.6 * static_cast<double>(whole.gradients + whole.arena));
+}
+
+// Of the parameters an eighth too, and in the arena two blocks of six at a time.
+TEST(Split, HoldsAnNthOfTheParametersAndTwoUnits) {
+  const auto backend = make_null_backend();
+  const Model model = build_gpt({6, 256, 4, 1024, 2, 9, 0.0});
+  const auto planned = [&](int zero) {
+    TrainOptions options = with_stage(zero, 8, 64 << 10);
+    options.microbatches = options.leaves;
+    options.workers = 8;
+    return train_memory(plan_training(model, *backend, options), options);
+  };
+  const TrainMemory second = planned(2), third = planned(3);
+  EXPECT_NEAR(static_cast<double>(third.parameters), static_cast<double>(second.parameters) / 8,
+              0.03 * static_cast<double>(second.parameters));
+  EXPECT_NEAR(static_cast<double>(third.state), static_cast<double>(second.state),
+              0.03 * static_cast<double>(second.state));
+  constexpr double kBlock = 12.0 * 256 * 256 * 4;
+  EXPECT_LT(static_cast<double>(third.arena - second.arena), 2.1 * kBlock);
 }
 
 std::string refusal(const Model& model, const TrainOptions& options) {

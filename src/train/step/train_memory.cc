@@ -8,6 +8,7 @@
 #include "train/step/step_inputs.h"
 #include "train/sums/owned_gathers.h"
 #include "train/sums/round_sums.h"
+#include "train/sums/unit_gathers.h"
 #include "train/update/update.h"
 
 namespace lockstep {
@@ -35,9 +36,14 @@ int64_t slot_count(const TrainOptions& options) {
 
 int64_t gradient_bytes(const TrainPlans& plans, const TrainOptions& options, MemoryKind device) {
   const Ownership ownership = options.ownership();
-  int64_t bytes = ownership.is_split() ? SquareGather::planned_bytes(plans.layout, ownership, device) : 0;
+  int64_t bytes = 0;
+  if (ownership.is_split() || plans.holders.is_split())
+    bytes = SquareGather::planned_bytes(
+        plans.whole, plans.holders, ownership,
+        plans.holders.is_split() ? plans.holders.mesh().ranks() : ownership.workers(), device);
   if (options.in_rounds()) {
     if (plans[Phase::kAccumulate]) bytes += plans.layout.sums_bytes();
+    if (ownership.splits_params()) bytes += UnitGathers::planned_bytes(plans.layout, ownership, device);
     return bytes + RoundSums::planned_bytes(plans.layout, ownership, options.leaves, device);
   }
   bytes += slot_count(options) * plans.layout.sums_bytes();
@@ -49,18 +55,27 @@ int64_t gradient_bytes(const TrainPlans& plans, const TrainOptions& options, Mem
 }
 
 int64_t input_bytes(const TrainPlans& plans, MemoryKind memory) {
-  return kLrHistory * kFloat + StepInputs::planned_bytes(plans.backward().graph, memory);
+  return kLrHistory * kFloat +
+         StepInputs::planned_bytes(plans.pipeline ? *plans.pipeline->inputs : plans.backward().graph, memory);
 }
 
 std::string row(std::string_view name, int64_t bytes, std::string_view note = "") {
   return fmt::format("  {:<20}{:>12.2f}{}{}\n", name, mib(bytes), note.empty() ? "" : "   ", note);
 }
 
+// That the plan of a microbatch counts, and does not gather.
+int64_t external_params(const TrainPlans& plans) {
+  const Graph& graph = plans.backward().graph;
+  int64_t bytes = 0;
+  for (const GraphInput& input : graph.inputs())
+    if (input.role == Role::kParam || input.role == Role::kFrozen) bytes += graph.type(input.value).bytes();
+  return bytes;
+}
+
 std::string gradient_note(const TrainPlans& plans, const TrainMemory& memory) {
   if (memory.stage < 2) return "";
-  if (plans[Phase::kAccumulate])
-    return "a leaf of several microbatches as a whole, sums of leaves in parts (ZeRO-2)";
-  return "sums of leaves in parts (ZeRO-2); a microbatch's pass through the arena";
+  if (plans[Phase::kAccumulate]) return "a leaf of several microbatches as a whole, sums of leaves in parts";
+  return "sums of leaves in parts; a microbatch's pass through the arena";
 }
 
 }  // namespace
@@ -74,16 +89,21 @@ TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, M
   // Of a buffer beside the parameters.
   const auto part = [&](int64_t bytes) {
     if (!ownership.is_split()) return bytes / memory.holders;
-    return bytes / plans.layout.numel() * numel(ownership.owned(plans.layout));
+    return bytes / std::max<int64_t>(1, plans.layout.numel()) * numel(ownership.owned(plans.layout));
   };
-  const int64_t flat = plans.layout.numel() * size_of(plans.layout.dtype()) / memory.holders;
+  const int64_t whole = plans.layout.numel() * size_of(plans.layout.dtype());
+  const int64_t flat = ownership.splits_params() ? part(whole) : whole / memory.holders;
   int64_t tables = 0;
   int64_t rows = 0;
   for (const RowTable& table : plans.tables) {
     tables += table.table.numel() * kFloat;
     rows += table.table[0];
   }
-  for (const FrozenParam& param : plans.frozen) memory.parameters += param.type.bytes();
+  for (const FrozenParam& param : plans.frozen)
+    if (plans.holders.holds(options.mesh_rank, param.name)) memory.parameters += param.type.bytes();
+  for (const FlatEntry& entry : plans.whole.entries())
+    if (plans.holders.has_copy(options.mesh_rank, entry.name))
+      memory.parameters += entry.shape.numel() * size_of(plans.whole.dtype());
   memory.parameters += flat + tables + plans.layout.statistics_numel() * kFloat;
   if (options.ema > 0) memory.averages = part(plans.layout.numel() * kFloat) + tables;
   for (const StateBuffer& buffer : optimizer_state(plans.layout, options.optimizer))
@@ -91,6 +111,7 @@ TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, M
   memory.state += 2 * tables + rows * kId;  // moments, and the step that each row has reached
   memory.gradients = gradient_bytes(plans, options, device);
   memory.inputs = input_bytes(plans, device);
+  if (plans.pipeline) memory.in_flight = plans.pipeline->in_flight_bytes();
   memory.arena = plans.arena_bytes();
   KernelMemory kernels;
   for (const Plan* plan : plans.all()) {
@@ -103,7 +124,12 @@ TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, M
 }
 
 std::string memory_table(const TrainPlans& plans, const TrainMemory& memory, const BesideSteps& beside) {
-  const auto& fullest = plans.backward().memory.at_peak;
+  const std::vector<const Plan*> all = plans.all();
+  const Plan& largest =
+      plans.pipeline ? **std::ranges::max_element(
+                           all, {}, [](const Plan* plan) { return plan->memory.arena_peak; })
+                     : plans.backward();
+  const auto& fullest = largest.memory.at_peak;
   const auto at_peak = [&](MemoryCategory category) { return mib(fullest[static_cast<size_t>(category)]); };
   std::string out = "memory of a worker (MiB)\n";
   const bool split = memory.stage > 0;
@@ -115,11 +141,22 @@ std::string memory_table(const TrainPlans& plans, const TrainMemory& memory, con
       split ? fmt::format("of {} workers (ZeRO-{}){}", memory.workers, memory.stage,
                           plans.tables.empty() ? "" : "; of tables with row gradients all")
             : "";
+  if (!plans.units.empty())
+    once = fmt::format(
+        "a part {}; gathered in {} units, at the peak {:.2f} of the arena", pieces, plans.units.size(),
+        mib(fullest[static_cast<size_t>(MemoryCategory::kParameters)] - external_params(plans)));
   out += row("parameters", memory.parameters, once);
   if (memory.averages > 0) out += row("moving averages", memory.averages, split ? "a part " + pieces : "");
   out += row("optimizer state", memory.state, split ? "a part " + pieces : "");
   out += row("gradients", memory.gradients, gradient_note(plans, memory));
   out += row("inputs", memory.inputs);
+  if (memory.in_flight > 0) {
+    int64_t slots = 0;
+    for (const StagePlans& stage : plans.pipeline->stages) slots = std::max(slots, stage.slots);
+    out += row("in flight", memory.in_flight,
+               fmt::format("saved activations of up to {} microbatches (pipeline, stage {})", slots,
+                           plans.pipeline->stages[0].stage));
+  }
   out +=
       row("arena", memory.arena,
           fmt::format("saved activations {:.2f}, scratch {:.2f}, workspace {:.2f}, partly in the gradients' "

@@ -4,7 +4,10 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "comm/leaf_split.h"
 #include "passes/autodiff.h"
+#include "train/sums/owned_gathers.h"
+#include "train/sums/unit_gathers.h"
 #include "train/update/ema.h"
 #include "train/update/statistics.h"
 #include "train/update/update.h"
@@ -29,6 +32,7 @@ Region gradient_region(const FlatLayout& layout, const TrainOptions& options) {
 
 void plan_backward(TrainPlans& plans, const Model& model, Backend& backend, const TrainOptions& options,
                    PassOptions passes) {
+  passes.units = plans.units;
   const Region region = gradient_region(plans.layout, options);
   plans[Phase::kBackward] = compile_plan(model.graph, backend, passes, region);
   if (!options.accumulates()) return;
@@ -47,9 +51,18 @@ void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const 
   const auto average = [&](int64_t elements, const std::vector<RowTable>& tables) {
     return plan(build_ema_update({plans.layout.dtype(), {elements}}, tables, options.ema));
   };
-  if (options.ownership().is_split()) {
-    if (numel(owned) > 0) plans[Phase::kSquares] = plan(build_square_sums(plans.layout.dtype(), owned));
-    plans[Phase::kNorm] = plan(build_norm_of_squares(plans.layout, merged, options.optimizer));
+  const bool split = options.ownership().is_split();
+  if (split || plans.holders.is_split()) {
+    const std::vector<Slice> squared =
+        plans.holders.is_split()
+            ? squared_by(options.mesh_rank, plans.layout, plans.holders, options.ownership())
+            : owned;
+    if (numel(squared) > 0) plans[Phase::kSquares] = plan(build_square_sums(plans.layout.dtype(), squared));
+    plans[Phase::kNorm] = plan(build_norm_of_squares(plans.whole, merged, options.optimizer));
+  } else {
+    plans[Phase::kNorm] = plan(build_norm(plans.layout, merged, options.optimizer));
+  }
+  if (split) {
     for (size_t i = 0; i < owned.size(); ++i) {
       if (owned[i].size() == 0) continue;
       SlicePlans& slice = plans.slices.emplace_back();
@@ -61,7 +74,6 @@ void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const 
       plans[Phase::kUpdate] = plan(build_update(plans.layout, {}, model.params, merged, options.optimizer));
     if (!merged.empty() && options.ema > 0) plans[Phase::kAverage] = average(0, plans.tables);
   } else {
-    plans[Phase::kNorm] = plan(build_norm(plans.layout, merged, options.optimizer));
     plans[Phase::kUpdate] =
         plan(build_update(plans.layout, owned[0], model.params, merged, options.optimizer));
     if (options.ema > 0) plans[Phase::kAverage] = average(owned[0].size(), plans.tables);
@@ -100,6 +112,57 @@ void require_stage(const TrainPlans& plans, const TrainOptions& options) {
                     options.zero);
 }
 
+void require_pipeline(const TrainPlans& plans, const Backend& backend, const TrainOptions& options) {
+  const int stages = options.mesh.pipeline;
+  if (!plans.tables.empty()) {
+    const RowTable& table = plans.tables[0];
+    throw UserError(
+        "strategy.pipeline {}: gradients of table {} are lists of rows, which are not split into stages; use "
+        "strategy.pipeline 1, or a train.microbatch of more than {} ids, whose gradients are dense",
+        stages, table.name, table.table[0] / kRowsPerId);
+  }
+  if (plans.whole.statistics_numel() > 0)
+    throw UserError(
+        "strategy.pipeline {}: running statistics of batch norms are not split into stages; use "
+        "strategy.pipeline 1",
+        stages);
+  if (backend.memory() == MemoryKind::kDevice)
+    throw UserError(
+        "strategy.pipeline {}: stages exchange what lies in memory of the host; use device: cpu, or "
+        "strategy.pipeline 1",
+        stages);
+  if (options.zero > 1)
+    throw UserError(
+        "strategy.pipeline {} with strategy.zero {}: gradients of several microbatches in flight are not "
+        "let go one by one; use strategy.zero 1",
+        stages, options.zero);
+}
+
+PipelineShape pipeline_shape(const TrainOptions& options) {
+  PipelineShape shape;
+  shape.schedule = options.schedule;
+  shape.ranks = options.mesh.pipeline;
+  shape.chunks = options.schedule == PipelineSchedule::kInterleaved ? static_cast<int>(options.chunks) : 1;
+  const LeafSplit split = LeafSplit::search(options.leaves, static_cast<int>(options.workers));
+  shape.microbatches =
+      split.range(static_cast<int>(options.rank)).size() * (options.microbatches / options.leaves);
+  return shape;
+}
+
+// A worker of a pipeline has the layers of its stages alone.
+void take_stages(TrainPlans& plans, const Model& model, const TrainOptions& options) {
+  const PipelineShape shape = pipeline_shape(options);
+  plans.stages = assign_stages(model.graph, shape.stages());
+  std::map<std::string, int> ranks;
+  for (const auto& [name, stage] : plans.stages.params) ranks[name] = shape.rank_of(stage);
+  ModelHolders::Readers copies;
+  for (const auto& [name, stages] : plans.stages.copies)
+    for (const int stage : stages)
+      if (shape.rank_of(stage) != ranks.at(name)) copies[name].insert(shape.rank_of(stage));
+  plans.holders = ModelHolders(options.mesh, std::move(ranks), std::move(copies));
+  plans.layout = plans.holders.layout_of(options.mesh_rank, plans.whole);
+}
+
 }  // namespace
 
 TrainPlans plan_training(const Model& model, Backend& backend, const TrainOptions& options) {
@@ -115,13 +178,23 @@ TrainPlans plan_training(const Model& model, Backend& backend, const TrainOption
     passes.disabled.emplace_back("row_gradients");
   const bool row_gradients = std::count(passes.disabled.begin(), passes.disabled.end(), "row_gradients") == 0;
   if (row_gradients) plans.tables = row_tables(differentiated);
-  plans.layout =
+  plans.whole =
       backward_order_layout(row_gradients ? make_row_gradients(differentiated, {}) : differentiated);
   for (const GraphInput& input : model.graph.inputs())
     if (input.role == Role::kFrozen)
       plans.frozen.push_back({model.graph.name(input.value), model.graph.type(input.value)});
+  plans.layout = plans.whole;
   require_stage(plans, options);
-  plan_backward(plans, model, backend, options, passes);
+  plans.units = param_units(plans.layout, options.ownership());
+  if (options.mesh.pipeline > 1) {
+    require_pipeline(plans, backend, options);
+    take_stages(plans, model, options);
+    plans.pipeline =
+        plan_pipeline(model, backend, passes, options.accumulates(), plans.stages, pipeline_shape(options),
+                      options.mesh.coordinate(MeshAxis::kPipeline, options.mesh_rank));
+  } else {
+    plan_backward(plans, model, backend, options, passes);
+  }
   plan_update(plans, model, backend, options, passes);
   plans.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -135,6 +208,8 @@ std::vector<const Plan*> TrainPlans::all() const {
   for (const SlicePlans& slice : slices)
     for (const std::optional<Plan>* plan : {&slice.update, &slice.average})
       if (*plan) there.push_back(&**plan);
+  if (pipeline)
+    for (const Plan* plan : pipeline->all()) there.push_back(plan);
   return there;
 }
 

@@ -9,10 +9,13 @@
 #include <optional>
 #include <vector>
 
+#include "comm/mesh.h"
 #include "model/model.h"
 #include "passes/row_gradients.h"
 #include "runtime/compile.h"
 #include "runtime/flat.h"
+#include "train/pipeline/pipeline_plans.h"
+#include "train/state/model_holders.h"
 #include "train/state/ownership.h"
 #include "train/sums/reduce_options.h"
 #include "train/update/optimizer.h"
@@ -28,6 +31,10 @@ struct TrainOptions {
   double ema = 0;            // decay of the moving average of the weights; 0: none is kept
   int64_t workers = 1;       // that share the leaves; changes no bit
   int64_t rank = 0;          // of this one among them
+  MeshShape mesh = {};       // of all workers; where it splits no model, its data is not looked at
+  int mesh_rank = 0;         // of this worker in it
+  PipelineSchedule schedule = PipelineSchedule::k1F1B;
+  int64_t chunks = 1;  // stages of a worker, interleaved
   int zero = 0;              // ZeRO stage: what they share out (docs/splitting.md); changes no bit
   // Of this worker, where workers of a host may hold the state together; changes no bit.
   std::optional<HostPlace> host = {};
@@ -37,8 +44,8 @@ struct TrainOptions {
   Ownership ownership() const {
     return {host, optimizer, reduce, {zero, static_cast<int>(workers), static_cast<int>(rank)}};
   }
-  // Whether workers take microbatches in turns and keep no sum but their piece of it (ZeRO-2).
-  bool in_rounds() const { return ownership().stage() == 2; }
+  // Whether workers take microbatches in turns and keep no sum but their piece of it (ZeRO-2 and 3).
+  bool in_rounds() const { return ownership().splits_gradients(); }
   // Whether a sum that a worker holds takes several microbatches.
   bool accumulates() const {
     return reduce.order == SumOrder::kFast ? microbatches > workers : microbatches > leaves;
@@ -48,7 +55,7 @@ struct TrainOptions {
 // In the order of a step.
 enum class Phase : uint8_t {
   kCatchUp,      // the rows of tables that a microbatch reads; where there are tables
-  kBackward,     // a microbatch whose gradients are written; always there
+  kBackward,     // a microbatch whose gradients are written; there unless stages have it
   kAccumulate,   // one whose gradients are added; where a leaf has several
   kSquares,      // this worker's parts of the norm; where gradients are owned
   kNorm,         // always there
@@ -67,9 +74,14 @@ struct SlicePlans {
 };
 
 struct TrainPlans {
-  FlatLayout layout;
+  FlatLayout layout;     // of what this worker holds
+  FlatLayout whole;      // of the model
+  ModelHolders holders;  // of its parts
+  StageMap stages;       // of a pipeline
+  std::optional<PipelinePlans> pipeline;  // instead of kBackward and kAccumulate
   std::vector<RowTable> tables;  // whose gradients are lists of rows
   std::vector<FrozenParam> frozen;
+  std::vector<ParamUnit> units;  // that parameters are gathered in; none where they are whole
   std::array<std::optional<Plan>, kPhases> phases;
   std::deque<SlicePlans> slices;
   double milliseconds = 0;  // from the model's graph to all of them

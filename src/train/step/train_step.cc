@@ -33,6 +33,13 @@ struct Scalars {
   float lr_history[kLrHistory];
 };
 
+std::vector<float> floats_of(DType dtype, std::span<const std::byte> stored) {
+  std::vector<float> values(stored.size() / static_cast<size_t>(size_of(dtype)));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(read_element(dtype, stored.data(), static_cast<int64_t>(i)));
+  return values;
+}
+
 struct ReadBack {
   LossTotal total;
   float norm;
@@ -40,47 +47,65 @@ struct ReadBack {
 
 }  // namespace
 
-TrainOptions options_in(const Group* group, const Backend& backend, TrainOptions options) {
-  if (group == nullptr) {
+TrainOptions options_in(const MeshGroups& groups, const Backend& backend, TrainOptions options) {
+  options.mesh_rank = groups.rank;
+  if (groups.data == nullptr) {
     options.zero = 0;  // alone, whatever the job will have
     return options;
   }
-  options.rank = group->rank();
-  if (backend.memory() == MemoryKind::kHost) options.host = group->host();
+  options.rank = groups.data->rank();
+  if (backend.memory() == MemoryKind::kHost) options.host = groups.data->host();
   return options;
 }
 
-TrainStep::TrainStep(const Model& model, Backend& backend, const TrainOptions& options, Group* group)
-    : TrainStep(plan_training(model, backend, options_in(group, backend, options)), model, backend,
-                options_in(group, backend, options), group) {}
+TrainStep::TrainStep(const Model& model, Backend& backend, const TrainOptions& options,
+                     const MeshGroups& groups)
+    : TrainStep(plan_training(model, backend, options_in(groups, backend, options)), model, backend,
+                options_in(groups, backend, options), groups) {}
 
 TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, const TrainOptions& options,
-                     Group* group)
+                     const MeshGroups& groups)
     : backend_(backend),
       options_(options),
       compile_milliseconds_(plans.milliseconds),
       layout_(plans.layout),
+      holders_(plans.holders),
       tables_(plans.tables),
-      group_(group),
+      groups_(groups),
+      group_(groups.data),
       ownership_(options.ownership()),
       state_(backend, layout_, tables_, plans.frozen, options.optimizer, options.ema > 0, ownership_,
-             flat_memory(backend, group, ownership_)),
+             flat_memory(backend, group_, ownership_), plans.whole, holders_, options.mesh_rank),
+      units_(std::move(plans.units)),
       to_scalars_(backend, sizeof(int64_t)),
       result_(backend.allocate(sizeof(ReadBack), MemoryKind::kPinned)) {
   owned_ = ownership_.owned(layout_);
   make_phases(plans);
+  if (holders_.is_split() || ownership_.is_split())
+    squares_ = std::make_unique<SquareGather>(*groups_.all, backend_, plans.whole, holders_, ownership_);
+  squared_ = holders_.is_split() ? squared_by(options.mesh_rank, layout_, holders_, ownership_) : owned_;
   make_sums();
-  inputs_ = std::make_unique<StepInputs>(backend_, backward().graph());
+  inputs_ =
+      std::make_unique<StepInputs>(backend_, plans.pipeline ? *plans.pipeline->inputs : backward().graph());
+  if (plans.pipeline) {
+    const std::vector<Slice> parts = PipelineRunner::parts(*plans.pipeline, layout_, plans.stages);
+    pipeline_ = std::make_unique<PipelineRunner>(std::move(*plans.pipeline), backend_, *groups_.pipeline,
+                                                 layout_, state_, *inputs_, arena_);
+    sums_->in_parts(parts, pipeline_->loss_part());
+  }
   allocate_scalars();
   bind_all();
-  if (options.draws_weights) state_.initialise(model, options.seed);
+  // Pieces that nobody else has, nobody can give.
+  if (options.draws_weights || ownership_.splits_params()) state_.initialise(model, options.seed);
   meet_holders("the first weights");
   // Of parameters that another worker of this host has drawn.
   if (options.draws_weights && ownership_.is_split()) state_.begin_averages();
 }
 
 void TrainStep::make_phases(TrainPlans& plans) {
-  arena_ = backend_.allocate(plans.arena_bytes());
+  // Units are gathered there; those of a host copy them from each other where they can reach them.
+  const bool reached = ownership_.splits_params() && backend_.memory() == MemoryKind::kHost && group_->host();
+  arena_ = reached ? peer_memory(*group_, plans.arena_bytes()) : backend_.allocate(plans.arena_bytes());
   const auto executable = [&](std::optional<Plan>& plan) {
     return plan ? std::make_unique<Executable>(std::move(*plan), backend_, arena_) : nullptr;
   };
@@ -92,12 +117,13 @@ void TrainStep::make_phases(TrainPlans& plans) {
 void TrainStep::make_sums() {
   ReduceOptions reduce = options_.reduce;
   reduce.owned = ownership_.is_split();
-  if (ownership_.is_split())
-    squares_ = std::make_unique<SquareGather>(*group_, backend_, layout_, ownership_);
   if (ownership_.gathers())
     params_gather_ =
         std::make_unique<ParamGather>(*group_, backend_, state_.flat_params(), layout_, ownership_);
-  if (ownership_.stage() == 2) {
+  if (ownership_.splits_params())
+    unit_gathers_ =
+        std::make_unique<UnitGathers>(*group_, backend_, state_.flat_params(), layout_, ownership_);
+  if (ownership_.splits_gradients()) {
     const SumTree tree = SumTree::in_rounds(options_.leaves, options_.microbatches, *group_);
     rounds_ = std::make_unique<RoundSums>(backend_, layout_, ownership_, tree, *group_);
     if (phase(Phase::kAccumulate) != nullptr) leaf_ = backend_.allocate(layout_.sums_bytes());
@@ -189,8 +215,10 @@ void TrainStep::set_random(int64_t microbatch, int64_t step) {
 Executable& TrainStep::prepare_microbatch(int64_t microbatch, const Loader& load, int64_t step) {
   set_step(steps_applied_ + 1);
   load_microbatch(load, microbatch, step > 0 ? step : steps_applied_ + 1);
+  LOCKSTEP_CHECK(!pipeline_, "a microbatch of a part of the model");
   if (rounds_) {
     if (leaf_) backward().bind_region(leaf_->data());
+    gather_with(unit_reader_.get());
     return backward();
   }
   sums_->slots().reset_lists(0);
@@ -206,9 +234,13 @@ StepResult TrainStep::accumulate(const Loader& load, int64_t step, const Request
   set_step(steps_applied_ + 1);
   if (step == 0) step = steps_applied_ + 1;
 
-  const int64_t answered = rounds_ ? sum_rounds(load, step, request) : sum_leaves(load, step, request);
+  int64_t answered = 0;
+  if (pipeline_)
+    answered = sum_pipeline(load, step, request);
+  else
+    answered = rounds_ ? sum_rounds(load, step, request) : sum_leaves(load, step, request);
   Executable& norm = *phase(Phase::kNorm);
-  if (ownership_.is_split()) sum_squares();
+  if (squares_) answered = sum_squares(answered);
   if (sums_) bind_root(norm);
   norm.bind("count", totals().count(0));
   norm.enqueue();
@@ -237,21 +269,9 @@ int64_t TrainStep::sum_leaves(const Loader& load, int64_t step, const Request& r
 }
 
 int64_t TrainStep::sum_rounds(const Loader& load, int64_t step, const Request& request) {
-  const SumTree& tree = rounds_->tree();
+  gather_with(unit_gathers_.get());
   for (int64_t round = 0; round < rounds_->rounds(); ++round) {
-    for (int64_t i = 0; round < tree.own().size() && i < tree.microbatches_per_leaf(); ++i) {
-      const int64_t m = tree.microbatch(round * tree.microbatches_per_leaf() + i);
-      load_microbatch(load, m, step);
-      Executable& executable = *phase(i == 0 ? Phase::kBackward : Phase::kAccumulate);
-      if (leaf_) executable.bind_region(leaf_->data());
-      Executable::RegionReady ready;
-      if (tree.ends_leaf(m))
-        ready = [&](int64_t bytes) {
-          rounds_->ready(round, bytes, [&](int64_t offset) { return executable.region_at(offset); });
-        };
-      executable.enqueue(ready);
-      rounds_->totals().add(round, executable.output(0), executable.output(1), i == 0);
-    }
+    for (int64_t n = 0; n < rounds_->tree().microbatches_per_leaf(); ++n) run_in_round(round, n, load, step);
     rounds_->finish_round(round);
   }
   // Once the sums have met, others update their parts of a state that is held together.
@@ -259,20 +279,78 @@ int64_t TrainStep::sum_rounds(const Loader& load, int64_t step, const Request& r
   return rounds_->finish(request ? request() : 0);
 }
 
+void TrainStep::run_in_round(int64_t round, int64_t n, const Loader& load, int64_t step) {
+  const SumTree& tree = rounds_->tree();
+  const bool has_leaf = round < tree.own().size();
+  if (!has_leaf && !unit_gathers_) return;
+  Executable& executable = *phase(n == 0 ? Phase::kBackward : Phase::kAccumulate);
+  if (leaf_) executable.bind_region(leaf_->data());
+  RoundSums::At at;
+  if (has_leaf) at = [&](int64_t offset) { return executable.region_at(offset); };
+  Executable::RegionReady ready;
+  if (n + 1 == tree.microbatches_per_leaf()) ready = [&](int64_t bytes) { rounds_->ready(round, bytes, at); };
+  if (!has_leaf) return executable.follow(ready);
+  load_microbatch(load, tree.microbatch(round * tree.microbatches_per_leaf() + n), step);
+  executable.enqueue(ready);
+  rounds_->totals().add(round, executable.output(0), executable.output(1), n == 0);
+}
+
+void TrainStep::gather_with(UnitSource* source) {
+  if (source == nullptr) return;
+  for (const Phase which : {Phase::kBackward, Phase::kAccumulate})
+    if (Executable* executable = phase(which)) executable->gather_with(*source);
+}
+
+void TrainStep::renew_copies() {
+  const auto start = std::chrono::steady_clock::now();
+  const int own = groups_.coordinate(MeshAxis::kPipeline);
+  for (const auto& [name, readers] : holders_.copies()) {
+    const int holder = holders_.pipeline_of(name);
+    const StateTensor& tensor = state_.param(name);
+    const auto bytes = static_cast<size_t>(tensor.bytes());
+    if (readers.contains(own))
+      groups_.pipeline->receive(holder, {static_cast<std::byte*>(state_.copy_of(name)), bytes});
+    if (own != holder) continue;
+    for (const int reader : readers)
+      groups_.pipeline->send(reader, {static_cast<const std::byte*>(tensor.data), bytes});
+  }
+  meeting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+int64_t TrainStep::sum_pipeline(const Loader& load, int64_t step, const Request& request) {
+  renew_copies();
+  pipeline_->run(*sums_, [&](int64_t microbatch) { load_microbatch(load, microbatch, step); });
+  sums_->exchange_parts();
+  // Once the sums have met, others update their parts of a state that is held together.
+  if (ownership_.is_shared()) state_.gate().wait();
+  sums_->finish();
+  return request ? request() : 0;
+}
+
 void* TrainStep::root_of(size_t slice) const {
   return rounds_ ? rounds_->root(slice) : sums_->slots().at(0, owned_[slice].begin);
 }
 
-void TrainStep::sum_squares() {
+int64_t TrainStep::sum_squares(int64_t request) {
   Executable* const own = phase(Phase::kSquares);
   if (own != nullptr) {
-    for (const SliceUpdate& one : slices_) own->bind(piece_name(one.slice), root_of(one.slice));
+    for (size_t i = 0; i < squared_.size(); ++i)
+      if (squared_[i].size() > 0)
+        own->bind(piece_name(i),
+                  ownership_.is_split() ? root_of(i) : sums_->slots().at(0, squared_[i].begin));
     own->enqueue();
   }
   const auto start = std::chrono::steady_clock::now();
-  squares_->run(own == nullptr ? nullptr : own->output(0));
+  StepTotals totals{.request = request};
+  if (pipeline_) {
+    const LossTotal mine = sums_->totals().read(0);
+    totals = {mine.loss, mine.count, request};
+  }
+  totals = squares_->run(own == nullptr ? nullptr : own->output(0), totals);
+  if (pipeline_) sums_->totals().write(0, {totals.loss, totals.count});
   meeting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   phase(Phase::kNorm)->bind("squares", squares_->squares());
+  return pipeline_ ? totals.request : request;
 }
 
 // A bucket's parameters are gathered while those of the next are updated.
@@ -383,16 +461,61 @@ void TrainStep::restored(int64_t steps_applied) {
 std::vector<float> TrainStep::param(std::string_view name) {
   catch_up_all();
   const StateTensor& found = state_.param(name);
-  return read_floats(found.dtype, found.data, found.shape.numel());
+  if (found.is_whole()) return read_floats(found.dtype, found.data, found.shape.numel());
+  std::vector<std::byte> stored(static_cast<size_t>(found.bytes()));
+  read_together(found, 0, stored);
+  return floats_of(found.dtype, stored);
+}
+
+void TrainStep::split_with(SplitTensors split) {
+  split_ = std::move(split);
+  if (!units_.empty())
+    unit_reader_ = std::make_unique<UnitReader>(
+        backend_, units_, [this](std::string_view name) -> const StateTensor& { return state_.param(name); },
+        split_.read);
+}
+
+void TrainStep::read_state(const StateTensor& tensor, int64_t first, std::span<std::byte> into) const {
+  if (tensor.is_whole())
+    return backend_.download(into.data(), static_cast<const std::byte*>(tensor.data) + first,
+                             static_cast<int64_t>(into.size()));
+  LOCKSTEP_CHECK(split_.read, "nobody reads {}, which is split", tensor.name);
+  split_.read(tensor, first, into);
+}
+
+void TrainStep::write_state(const StateTensor& tensor, int64_t first, std::span<const std::byte> from) {
+  if (tensor.is_whole())
+    return backend_.upload(static_cast<std::byte*>(tensor.data) + first, from.data(),
+                           static_cast<int64_t>(from.size()));
+  LOCKSTEP_CHECK(split_.write, "nobody writes {}, which is split", tensor.name);
+  split_.write(tensor, first, from);
+}
+
+void TrainStep::read_together(const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
+  const int64_t element = size_of(tensor.dtype);
+  const int64_t begin = first / element, end = begin + static_cast<int64_t>(into.size()) / element;
+  const auto within = [&](int64_t from, int64_t until) {
+    return Slice{std::max(begin, from), std::min(end, until)};
+  };
+  const auto place = [&](Slice part) {
+    return into.subspan(static_cast<size_t>((part.begin - begin) * element),
+                        static_cast<size_t>(part.size() * element));
+  };
+  for (const StatePiece& piece : tensor.pieces)
+    if (const Slice part = within(piece.first, piece.first + piece.count); part.size() > 0)
+      backend_.download(place(part).data(),
+                        static_cast<const char*>(piece.data) + (part.begin - piece.first) * element,
+                        part.size() * element);
+  for (int rank = 0; rank < group_->size(); ++rank)
+    for (const Slice& held : state_.held_by(rank, tensor))
+      if (const Slice part = within(held.begin, held.end); part.size() > 0)
+        group_->broadcast(place(part), rank, "weights");
 }
 
 std::vector<float> TrainStep::read_floats(DType dtype, const void* data, int64_t count) const {
   std::vector<std::byte> stored(static_cast<size_t>(count * size_of(dtype)));
   backend_.download(stored.data(), data, static_cast<int64_t>(stored.size()));
-  std::vector<float> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(read_element(dtype, stored.data(), static_cast<int64_t>(i)));
-  return values;
+  return floats_of(dtype, stored);
 }
 
 void TrainStep::set_param(std::string_view name, const std::vector<float>& values) {
@@ -402,7 +525,9 @@ void TrainStep::set_param(std::string_view name, const std::vector<float>& value
   for (size_t i = 0; i < values.size(); ++i)
     write_element(found.dtype, stored.data(), static_cast<int64_t>(i), static_cast<double>(values[i]));
   state_.gate().wait();
-  backend_.upload(found.data, stored.data(), found.bytes());
+  for (const StatePiece& piece : pieces_of(found))
+    backend_.upload(piece.data, stored.data() + piece.first * size_of(found.dtype),
+                    piece.count * size_of(found.dtype));
 }
 
 std::vector<float> TrainStep::grad(std::string_view name) const {
@@ -442,7 +567,14 @@ std::vector<float> TrainStep::grad(std::string_view name) const {
   return values;
 }
 
-std::string TrainStep::weights_sha256() { return sha256_of(backend_, state().model()); }
+std::string TrainStep::weights_sha256() {
+  // Who owns none of them waits for nothing else.
+  backend_.compute().synchronize();
+  return sha256_of(backend_, state().model(),
+                   [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
+                     read_together(tensor, first, into);
+                   });
+}
 
 int64_t TrainStep::param_count() const {
   int64_t count = 0;
@@ -456,7 +588,12 @@ int64_t TrainStep::planned_bytes() const {
   if (leaf_) bytes += leaf_->bytes();
   if (squares_) bytes += squares_->bytes();
   if (params_gather_) bytes += params_gather_->bytes();
+  if (unit_gathers_) bytes += unit_gathers_->bytes();
   KernelMemory kernels;
+  if (pipeline_) {
+    bytes += pipeline_->bytes();
+    kernels += pipeline_->kernels();
+  }
   for (const auto& executable : phases_)
     if (executable) kernels += executable->plan().memory.kernels;
   for (const SliceUpdate& one : slices_)

@@ -15,13 +15,16 @@
 #include <unordered_map>
 #include <vector>
 
+#include "train/pipeline/pipeline_runner.h"
 #include "train/state/train_state.h"
+#include "train/state/unit_reader.h"
 #include "train/step/staging_ring.h"
 #include "train/step/step_inputs.h"
 #include "train/step/train_plans.h"
 #include "train/sums/leaf_sums.h"
 #include "train/sums/owned_gathers.h"
 #include "train/sums/round_sums.h"
+#include "train/sums/unit_gathers.h"
 
 namespace lockstep {
 
@@ -39,17 +42,18 @@ using Request = std::function<int64_t()>;
 // Calls set_input for the microbatch it is given.
 using Loader = std::function<void(int64_t microbatch)>;
 
-// What to plan for a worker of the group: with its place on the host, where the backend can share memory.
-TrainOptions options_in(const Group* group, const Backend& backend, TrainOptions options);
+// What to plan for a worker of these groups: with its place among them, and on the host where the backend can
+// share memory.
+TrainOptions options_in(const MeshGroups& groups, const Backend& backend, TrainOptions options);
 
 class TrainStep {
  public:
   // With the parameters that the model begins with.
-  // The group's split says which leaves are this worker's; without one all of them are. Plans must be of
-  // options_in the group.
-  TrainStep(const Model& model, Backend& backend, const TrainOptions& options, Group* group = nullptr);
+  // The data group's split says which leaves are this worker's; without one all of them are. Plans must be of
+  // options_in the groups.
+  TrainStep(const Model& model, Backend& backend, const TrainOptions& options, const MeshGroups& groups = {});
   TrainStep(TrainPlans plans, const Model& model, Backend& backend, const TrainOptions& options,
-            Group* group = nullptr);
+            const MeshGroups& groups = {});
 
   // Copies one microbatch's data into the buffer of a graph input.
   void set_input(std::string_view name, const void* host, int64_t bytes) { inputs_->set(name, host, bytes); }
@@ -70,17 +74,27 @@ class TrainStep {
   // Brings every row of every table up to date. Reading parameters does it too.
   void catch_up_all();
   // backward(), bound and loaded to run one microbatch: for those who look inside. The gradients at hand are
-  // lost.
+  // lost. Parameters that are split are read as split_with says.
   Executable& prepare_microbatch(int64_t microbatch, const Loader& load, int64_t step = 0);
 
   // The state, every row up to date.
   const TrainState& state();
-  // Averages that are split, to be evaluated (TrainState::show_averages).
-  void show_averages(void* flat) { state_.show_averages(flat); }
+  // What is not here, to be evaluated (TrainState::show).
+  void show(const TrainState::Shown* shown) { state_.show(shown); }
+  const ModelHolders& holders() const { return holders_; }
   // Says that the state was overwritten with what it was after that many applied steps.
   void restored(int64_t steps_applied);
 
-  // SHA-256 over all parameters and running statistics (docs/design.md).
+  // Where workers own pieces of tensors: how the one that leads reads and writes them, while the others do
+  // what it asks for.
+  void split_with(SplitTensors split);
+  // For the leader: some bytes of a tensor of the state, whole or split, from `first` on.
+  void read_state(const StateTensor& tensor, int64_t first, std::span<std::byte> into) const;
+  void write_state(const StateTensor& tensor, int64_t first, std::span<const std::byte> from);
+
+  // SHA-256 over all parameters and running statistics that this worker or, where these are owned in pieces,
+  // its data group holds (docs/design.md). Where parameters are split, all
+  // workers have to call this together, and so for param().
   std::string weights_sha256();
   std::vector<float> param(std::string_view name);
   void set_param(std::string_view name, const std::vector<float>& values);
@@ -90,13 +104,19 @@ class TrainStep {
 
   Backend& backend() { return backend_; }
   const FlatLayout& layout() const { return layout_; }
+  const FlatLayout& whole() const { return state_.whole(); }  // of the model, whoever holds it
   const std::vector<StateTensor>& params() const { return state_.params(); }
+  const Ownership& ownership() const { return ownership_; }
+  // That parameters are gathered in; none where they are whole.
+  const std::vector<ParamUnit>& units() const { return units_; }
   Executable& backward() { return *phase(Phase::kBackward); }
   Executable& update() { return *phase(Phase::kUpdate); }
   int64_t param_count() const;
   // Spent waiting for other workers so far.
   double comm_seconds() const {
-    return (rounds_ ? rounds_->comm_seconds() : sums_->comm_seconds()) + meeting_seconds_;
+    return (rounds_ ? rounds_->comm_seconds() : sums_->comm_seconds()) +
+           (unit_gathers_ ? unit_gathers_->seconds() : 0) + (pipeline_ ? pipeline_->comm_seconds() : 0) +
+           meeting_seconds_;
   }
   // Spent waiting for a checkpoint to have read the state.
   double held_seconds() const { return state_.gate().waited_seconds(); }
@@ -125,9 +145,18 @@ class TrainStep {
   // The same, of all leaves that are this worker's or of those that it takes in turns (ZeRO-2).
   int64_t sum_leaves(const Loader& load, int64_t step, const Request& request);
   int64_t sum_rounds(const Loader& load, int64_t step, const Request& request);
+  // One microbatch of the leaf of a round, the n-th; a worker without one takes part in the others' gathers.
+  void run_in_round(int64_t round, int64_t n, const Loader& load, int64_t step);
+  int64_t sum_pipeline(const Loader& load, int64_t step, const Request& request);
+  // Gives those who read them the parameters that this worker holds.
+  void renew_copies();
   void load_microbatch(const Loader& load, int64_t microbatch, int64_t step);
-  // Everybody's parts of the norm, from the slices that this worker owns.
-  void sum_squares();
+  // Some bytes of a tensor that is split, on all workers.
+  void read_together(const StateTensor& tensor, int64_t first, std::span<std::byte> into);
+  void gather_with(UnitSource* source);
+  // Everybody's parts of the norm, from those that this worker makes; the requests of all, where a pipeline
+  // has not given them yet.
+  int64_t sum_squares(int64_t request);
   void update_slices();
   // The sum of one of them, on the device.
   void* root_of(size_t slice) const;
@@ -147,8 +176,10 @@ class TrainStep {
   TrainOptions options_;
   double compile_milliseconds_ = 0;
   FlatLayout layout_;
+  ModelHolders holders_;
   std::vector<RowTable> tables_;
-  Group* group_;
+  MeshGroups groups_;
+  Group* group_;  // of those who share the leaves
   Ownership ownership_;
   TrainState state_;
   std::shared_ptr<Buffer> arena_;
@@ -163,8 +194,14 @@ class TrainStep {
   std::unique_ptr<RoundSums> rounds_;      // instead, where workers take leaves in turns
   std::unique_ptr<Buffer> leaf_;           // of several microbatches that are summed in rounds
   std::unique_ptr<SquareGather> squares_;  // where the state is split
+  std::vector<Slice> squared_;             // whose parts of the norm this worker makes
+  std::unique_ptr<PipelineRunner> pipeline_;
   std::unique_ptr<ParamGather> params_gather_;
-  std::vector<RowList> lists_;  // of a microbatch that is added to a leaf
+  std::vector<ParamUnit> units_;  // where parameters are split
+  std::unique_ptr<UnitGathers> unit_gathers_;
+  SplitTensors split_;
+  std::unique_ptr<UnitReader> unit_reader_;  // of the leader, alone
+  std::vector<RowList> lists_;               // of a microbatch that is added to a leaf
   std::unique_ptr<StepInputs> inputs_;
   // The step, its learning rate and those before it, and the scale of its gradients, on the device.
   std::unique_ptr<Buffer> scalars_;

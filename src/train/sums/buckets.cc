@@ -21,6 +21,40 @@ int64_t elements_of_a_bucket(const FlatLayout& layout, int64_t total, int64_t by
   return std::max<int64_t>(1, (std::min(wanted, total) + kFlatBlock - 1) / kFlatBlock) * kFlatBlock;
 }
 
+int64_t end_of(const FlatLayout& layout, size_t entry) {
+  return entry + 1 < layout.entries().size() ? layout.entries()[entry + 1].offset : layout.numel();
+}
+
+// Whether a parameter has more than twice the elements of any other of its block: an embedding, a head.
+bool outweighs_block(const FlatLayout& layout, size_t entry) {
+  const FlatEntry& own = layout.entries()[entry];
+  return std::all_of(layout.entries().begin(), layout.entries().end(), [&](const FlatEntry& other) {
+    return other.block != own.block || other.name == own.name || 2 * other.shape.numel() < own.shape.numel();
+  });
+}
+
+std::vector<Slice> units_of(const FlatLayout& layout, int64_t least) {
+  std::vector<Slice> units;
+  bool alone = false;  // whether the last one is a parameter by itself
+  for (size_t i = 0; i < layout.entries().size(); ++i) {
+    const FlatEntry& entry = layout.entries()[i];
+    const int64_t end = end_of(layout, i);
+    const bool outweighs = outweighs_block(layout, i) && end - entry.offset >= least;
+    const bool begins = i == 0 || outweighs || alone || entry.block != layout.entries()[i - 1].block;
+    if (!begins || (!units.empty() && units.back().size() < least))
+      units.back().end = end;
+    else
+      units.push_back({entry.offset, end});
+    alone = outweighs;
+  }
+  if (units.size() > 1 && units.back().size() < least) {
+    const int64_t end = units.back().end;
+    units.pop_back();
+    units.back().end = end;
+  }
+  return units;
+}
+
 }  // namespace
 
 Buckets::Buckets(const FlatLayout& layout, int64_t bytes, bool owned) : total_bytes_(layout.sums_bytes()) {
@@ -32,14 +66,18 @@ Buckets::Buckets(const FlatLayout& layout, int64_t bytes, bool owned) : total_by
   cut({total, layout.sums_numel()}, bytes_ / size_of(DType::kF32));
 }
 
-Buckets Buckets::of_parameters(const FlatLayout& layout, int64_t bytes) {
+Buckets Buckets::of_parameters(const FlatLayout& layout, int64_t bytes, bool by_units) {
   Buckets buckets;
   const int64_t size = elements_of_a_bucket(layout, layout.numel(), bytes);
+  buckets.units_ = by_units ? units_of(layout, size) : std::vector<Slice>{};
+  auto unit = buckets.units_.begin();
   int64_t begin = 0;
   const auto entries = layout.entries();
   for (size_t i = 0; i < entries.size(); ++i) {
-    const int64_t end = i + 1 < entries.size() ? entries[i + 1].offset : layout.numel();
-    if (end - begin < size && i + 1 < entries.size()) continue;
+    const int64_t end = end_of(layout, i);
+    const bool ends_unit = unit != buckets.units_.end() && unit->end == end;
+    if (ends_unit) ++unit;
+    if (end - begin < size && !ends_unit && i + 1 < entries.size()) continue;
     buckets.parts_.push_back({begin, end});
     buckets.cut({begin, end}, size);
     begin = end;

@@ -23,8 +23,10 @@ class Buckets {
   Buckets(const FlatLayout& layout, int64_t bytes, bool owned = false);
   // Of the gradients of whole parameters, for workers who keep none of a bucket but their piece: neighbours
   // of together at least such a size make a part, which lies in one piece of memory; buckets are pieces of
-  // parts.
-  static Buckets of_parameters(const FlatLayout& layout, int64_t bytes);
+  // parts. Where parameters are owned too, parts also end where units do: parameters that are gathered
+  // together, those of a block of the model. A table that outweighs the rest of its block is a unit of its
+  // own, and what is smaller than a bucket joins its neighbour.
+  static Buckets of_parameters(const FlatLayout& layout, int64_t bytes, bool by_units = false);
 
   int64_t bytes() const { return bytes_; }  // of the largest
   int64_t count() const { return static_cast<int64_t>(slices_.size()); }
@@ -32,12 +34,13 @@ class Buckets {
   // Those of gradients come first.
   int64_t gradient_count() const { return gradients_; }
   const std::vector<Slice>& parts() const { return parts_; }  // elements; of of_parameters
+  const std::vector<Slice>& units() const { return units_; }  // elements; of of_parameters by units
   std::string text() const;                                   // "9 of 2.4 MiB"
 
  private:
   void cut(Slice part, int64_t size);
 
-  std::vector<Slice> slices_, parts_;
+  std::vector<Slice> slices_, parts_, units_;
   int64_t gradients_ = 0;
   int64_t bytes_ = 0, total_bytes_ = 0;
 };

@@ -35,8 +35,8 @@ LeafSums::LeafSums(Backend& backend, const FlatLayout& layout, const std::vector
       totals_(backend, stack_depth(tree.own(), tree.leaves())),
       stack_(tree.leaves()) {}
 
-LeafRange LeafSums::next_leaf() const {
-  const auto done = stack_.subtrees().empty() ? tree_.own().begin : stack_.subtrees().back().end;
+LeafRange LeafSums::next_leaf(const LeafStack& stack) const {
+  const auto done = stack.subtrees().empty() ? tree_.own().begin : stack.subtrees().back().end;
   return {done, done + 1};
 }
 
@@ -50,7 +50,7 @@ void LeafSums::ready(int64_t bytes) {
 // What pushing the last leaf will merge, for the elements that are final already.
 void LeafSums::merge_bucket(Slice bucket) {
   LeafStack after = stack_;
-  after.push(next_leaf(), [](int64_t, int64_t) {});
+  after.push(next_leaf(stack_), [](int64_t, int64_t) {});
   slots_.add_dense(after.next_slot() - 1, slot(), bucket);
 }
 
@@ -66,7 +66,7 @@ void LeafSums::start_bucket(int64_t bucket) {
 }
 
 void LeafSums::push() {
-  const LeafRange leaf = next_leaf();
+  const LeafRange leaf = next_leaf(stack_);
   const bool exchanged = exchange_ != nullptr && completes(leaf);
   LOCKSTEP_CHECK(!exchanged || merged_ == buckets_.count(), "{} of {} buckets are ready", merged_,
                  buckets_.count());
@@ -76,6 +76,34 @@ void LeafSums::push() {
     totals_.merge(into, from);
   });
   if (!exchanged) slots_.add_dense(stack_.next_slot() - 1, last, {0, layout_.sums_numel()});
+}
+
+void LeafSums::in_parts(std::vector<Slice> parts, int loss) {
+  LOCKSTEP_CHECK(slots_.table_count() == 0, "tables in {} parts", parts.size());
+  parts_ = std::move(parts);
+  part_stacks_.assign(parts_.size(), LeafStack(tree_.leaves()));
+  loss_part_ = loss;
+  // Norms and updates run over the padding between parameters, which nobody writes.
+  for (int64_t slot = 0; slot < stack_depth(tree_.own(), tree_.leaves()); ++slot)
+    slots_.backend().compute().zero(slots_.at(slot, 0), layout_.sums_bytes());
+}
+
+void LeafSums::push(size_t part) {
+  LeafStack& stack = part_stacks_[part];
+  const int64_t last = stack.next_slot();
+  stack.push(next_leaf(stack), [&](int64_t into, int64_t from) {
+    if (static_cast<int>(part) == loss_part_) totals_.merge(into, from);
+  });
+  if (parts_[part].size() > 0) slots_.add_dense(stack.next_slot() - 1, last, parts_[part]);
+}
+
+void LeafSums::exchange_parts() {
+  stack_ = part_stacks_[0];
+  for (LeafStack& stack : part_stacks_) stack.clear();
+  if (loss_part_ < 0)
+    for (int64_t slot = 0; slot < stack_.next_slot(); ++slot) totals_.write(slot, {});
+  if (!exchange_) return;
+  for (; merged_ < buckets_.count(); ++merged_) start_bucket(merged_);
 }
 
 int64_t LeafSums::finish(int64_t request) {

@@ -43,6 +43,14 @@ class LeafSums {
   void ready(int64_t bytes);
   // The leaf at hand is complete.
   void push();
+  // Where parts of the elements are complete at different times (the stages of a pipeline): each has a stack
+  // of its own. `loss` is the part whose pushes add up the totals; -1: another worker has them.
+  void in_parts(std::vector<Slice> parts, int loss);
+  int64_t slot(size_t part) const { return part_stacks_[part].next_slot(); }
+  void push(size_t part);
+  // All leaves of all parts are complete: hands everything over.
+  void exchange_parts();
+
   // Completes the tree. Begin again with the next step. The workers' requests are added up on the way; one of
   // them at most should have any.
   int64_t finish(int64_t request = 0);
@@ -51,7 +59,7 @@ class LeafSums {
 
  private:
   bool completes(LeafRange leaf) const { return leaf.end == tree_.own().end; }
-  LeafRange next_leaf() const;
+  LeafRange next_leaf(const LeafStack& stack) const;
   void merge_bucket(Slice bucket);
   void start_bucket(int64_t bucket);
   int64_t exchange_totals(int64_t request);
@@ -65,6 +73,9 @@ class LeafSums {
   GradientSlots slots_;
   LossTotals totals_;
   LeafStack stack_;
+  std::vector<Slice> parts_;
+  std::vector<LeafStack> part_stacks_;
+  int loss_part_ = -1;
   int64_t merged_ = 0;  // buckets of the last leaf that are merged
   double comm_seconds_ = 0;
 };

@@ -8,36 +8,60 @@
 namespace lockstep {
 namespace {
 
-int64_t part_bytes(const std::vector<Slice>& owned) { return numel(owned) / kFlatBlock * kNormPartBytes; }
+int64_t part_bytes(int64_t elements) { return elements / kFlatBlock * kNormPartBytes; }
+
+int64_t part_bytes(int rank, const FlatLayout& whole, const ModelHolders& holders,
+                   const Ownership& ownership) {
+  return part_bytes(numel(squared_by(rank, holders.layout_of(rank, whole), holders, ownership)));
+}
 
 // An all_gather deals out whole blocks: so many bytes for everybody, that those of the owner of most fit.
-int64_t stride_of(const FlatLayout& layout, const Ownership& ownership) {
+int64_t stride_of(const FlatLayout& whole, const ModelHolders& holders, const Ownership& ownership,
+                  int workers) {
   int64_t most = 0;
-  for (int rank = 0; rank < ownership.workers(); ++rank)
-    most = std::max(most, part_bytes(ownership.owned_by(rank, layout)));
+  for (int rank = 0; rank < workers; ++rank)
+    most = std::max(most, part_bytes(rank, whole, holders, ownership));
+  most += int64_t{sizeof(StepTotals)};
   return (most + kSliceBlock - 1) / kSliceBlock * kSliceBlock;
 }
 
-int64_t all_bytes(const FlatLayout& layout) { return layout.numel() / kFlatBlock * kNormPartBytes; }
+int64_t all_bytes(const FlatLayout& whole) { return part_bytes(whole.numel()); }
 
 }  // namespace
 
-SquareGather::SquareGather(Group& group, Backend& backend, const FlatLayout& layout,
-                           const Ownership& ownership)
+std::vector<Slice> squared_by(int rank, const FlatLayout& layout, const ModelHolders& holders,
+                              const Ownership& ownership) {
+  if (!holders.is_split()) return ownership.owned_by(rank, layout);
+  const MeshShape& mesh = holders.mesh();
+  if (mesh.coordinate(MeshAxis::kTensor, rank) > 0) return {};
+  const int data = mesh.coordinate(MeshAxis::kData, rank);
+  if (ownership.is_split()) return ownership.owned_by(data, layout);
+  return {slice_of(layout.numel(), mesh.data, data)};
+}
+
+SquareGather::SquareGather(Group& group, Backend& backend, const FlatLayout& whole,
+                           const ModelHolders& holders, const Ownership& ownership)
     : group_(group),
       backend_(backend),
-      stride_(stride_of(layout, ownership)),
-      own_bytes_(part_bytes(ownership.owned(layout))),
+      stride_(stride_of(whole, holders, ownership, group.size())),
+      own_bytes_(part_bytes(group.rank(), whole, holders, ownership)),
       gathered_(group.allocate(stride_ * group.size())),
-      ordered_(backend.allocate(all_bytes(layout), MemoryKind::kPinned)),
-      all_(backend.memory() == MemoryKind::kDevice ? backend.allocate(all_bytes(layout)) : nullptr) {
+      ordered_(backend.allocate(all_bytes(whole), MemoryKind::kPinned)),
+      all_(backend.memory() == MemoryKind::kDevice ? backend.allocate(all_bytes(whole)) : nullptr) {
   for (int rank = 0; rank < group.size(); ++rank) {
-    int64_t from = rank * stride_;
-    for (const Slice& slice : ownership.owned_by(rank, layout)) {
-      const int64_t bytes = slice.size() / kFlatBlock * kNormPartBytes;
-      if (bytes > 0) runs_.push_back({from, slice.begin / kFlatBlock * kNormPartBytes, bytes});
-      from += bytes;
-    }
+    int64_t from = rank * stride_ + int64_t{sizeof(StepTotals)};
+    const FlatLayout layout = holders.layout_of(rank, whole);
+    const auto entries = layout.entries();
+    for (const Slice& slice : squared_by(rank, layout, holders, ownership))
+      for (size_t i = 0; i < entries.size(); ++i) {
+        const int64_t begin = std::max(slice.begin, entries[i].offset);
+        const int64_t end =
+            std::min(slice.end, i + 1 < entries.size() ? entries[i + 1].offset : layout.numel());
+        if (begin >= end) continue;
+        const int64_t to = whole.find(entries[i].name).offset + begin - entries[i].offset;
+        runs_.push_back({from, part_bytes(to), part_bytes(end - begin)});
+        from += part_bytes(end - begin);
+      }
   }
 }
 
@@ -45,20 +69,28 @@ int64_t SquareGather::bytes() const {
   return gathered_.bytes() + ordered_->bytes() + (all_ ? all_->bytes() : 0);
 }
 
-int64_t SquareGather::planned_bytes(const FlatLayout& layout, const Ownership& ownership, MemoryKind device) {
-  return stride_of(layout, ownership) * ownership.workers() +
-         all_bytes(layout) * (device == MemoryKind::kDevice ? 2 : 1);
+int64_t SquareGather::planned_bytes(const FlatLayout& whole, const ModelHolders& holders,
+                                    const Ownership& ownership, int workers, MemoryKind device) {
+  return stride_of(whole, holders, ownership, workers) * workers +
+         all_bytes(whole) * (device == MemoryKind::kDevice ? 2 : 1);
 }
 
-void SquareGather::run(const void* own) {
+StepTotals SquareGather::run(const void* own, const StepTotals& totals) {
   std::byte* const mine = gathered_.data() + group_.rank() * stride_;
-  if (own_bytes_ > 0) backend_.download(mine, own, own_bytes_);
+  std::memcpy(mine, &totals, sizeof totals);
+  if (own_bytes_ > 0) backend_.download(mine + sizeof totals, own, own_bytes_);
   group_.all_gather(
       {.data = gathered_.data(), .count = stride_ * group_.size(), .element_bytes = 1, .label = "norm"});
   auto* const ordered = static_cast<std::byte*>(ordered_->data());
   for (const Run& run : runs_)
     std::memcpy(ordered + run.to, gathered_.data() + run.from, static_cast<size_t>(run.bytes));
   if (all_) backend_.compute().copy(all_->data(), ordered, all_->bytes());
+  StepTotals all, one;
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    std::memcpy(&one, gathered_.data() + rank * stride_, sizeof one);
+    all = {one.loss, one.count, all.request + one.request};
+  }
+  return all;
 }
 
 ParamGather::ParamGather(Group& group, Backend& backend, void* params, const FlatLayout& layout,

@@ -7,22 +7,38 @@
 
 #include "backend/backend.h"
 #include "comm/group.h"
+#include "train/state/model_holders.h"
 #include "train/state/ownership.h"
 
 namespace lockstep {
 
-// The parts of a global norm: everybody's, in the order of the layout.
+// What else a worker tells all others with them.
+struct StepTotals {
+  float loss = 0;  // of the last stage of a pipeline
+  int64_t count = 0;
+  int64_t request = 0;  // added up
+};
+
+// The elements of its layout whose parts of the norm a worker of the run makes: those that it owns, or of the
+// sums that several have a share each.
+std::vector<Slice> squared_by(int rank, const FlatLayout& layout, const ModelHolders& holders,
+                              const Ownership& ownership);
+
+// The parts of a global norm: everybody's, in the order of the layout of the whole model.
 class SquareGather {
  public:
-  SquareGather(Group& group, Backend& backend, const FlatLayout& layout, const Ownership& ownership);
+  // `group`: of all workers.
+  SquareGather(Group& group, Backend& backend, const FlatLayout& whole, const ModelHolders& holders,
+               const Ownership& ownership);
 
-  // From this worker's, on the device; none where it owns nothing. What is put on the compute stream from
-  // here on finds all of them in squares().
-  void run(const void* own);
+  // From this worker's, on the device; none where it makes none. What is put on the compute stream from here
+  // on finds all of them in squares(). Returns the loss and the count of the last worker, and all requests.
+  StepTotals run(const void* own, const StepTotals& totals);
   void* squares() { return all_ ? all_->data() : ordered_->data(); }
   int64_t bytes() const;
-  // What one takes.
-  static int64_t planned_bytes(const FlatLayout& layout, const Ownership& ownership, MemoryKind device);
+  // What one takes, of so many workers.
+  static int64_t planned_bytes(const FlatLayout& whole, const ModelHolders& holders,
+                               const Ownership& ownership, int workers, MemoryKind device);
 
  private:
   struct Run {

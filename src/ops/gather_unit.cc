@@ -1,0 +1,73 @@
+#include "ops/gather_unit.h"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kStart = "gather_unit_start";
+constexpr std::string_view kDone = "gather_unit_done";
+constexpr std::string_view kPart = "unit_part";
+
+AttributeDef unit_attribute() { return {"unit", int64_t{0}, "which unit, in the order of the layout", true}; }
+
+}  // namespace
+
+bool gathers_unit(const Node& node) { return node.op->name == kStart || node.op->name == kDone; }
+bool is_unit_part(const Node& node) { return node.op->name == kPart; }
+
+int64_t view_offset(const Graph& graph, const Node& node) {
+  if (!is_unit_part(node)) return 0;
+  return node.attributes.integer("offset") * size_of(graph.type(node.inputs[0]).dtype);
+}
+
+OpDef gather_unit_start_op() {
+  OpDef def{.name = kStart, .summary = "begins to gather the parameters of a unit"};
+  def.attributes = {unit_attribute(),
+                    {"numel", int64_t{0}, "elements of the unit, padding included", true},
+                    {"dtype", DType::kF32, "what its parameters are stored in"},
+                    {"group", std::string(kUnitGroup), "the workers that own pieces of it"}};
+  def.min_inputs = def.max_inputs = 0;
+  def.traits = {.collective = true};
+  def.stage = Stage::kScheduled;
+  def.done = kDone;
+  def.infer = [](const InferContext& c) {
+    const int64_t numel = c.attributes().integer("numel");
+    if (numel < 0) c.fail("numel is {}; a unit has at least 0 elements", numel);
+    return std::vector<Type>{{c.attributes().dtype("dtype"), {numel}}};
+  };
+  return def;
+}
+
+OpDef gather_unit_done_op() {
+  OpDef def{.name = kDone, .summary = "waits for the parameters of a unit"};
+  def.attributes = {unit_attribute()};
+  def.traits = {.view = true, .collective = true};
+  def.stage = Stage::kScheduled;
+  def.infer = [](const InferContext& c) { return std::vector<Type>{c.type(0)}; };
+  def.cost = [](const Graph&, const Node&) { return Cost{}; };
+  return def;
+}
+
+OpDef unit_part_op() {
+  OpDef def{.name = kPart, .summary = "one parameter of a unit that was gathered"};
+  def.attributes = {{"param", std::string(), "its name", true},
+                    {"offset", int64_t{0}, "its first element in the unit", true},
+                    {"shape", std::vector<int64_t>{}, "its extents", true}};
+  def.traits = {.view = true};
+  def.stage = Stage::kScheduled;
+  def.infer = [](const InferContext& c) {
+    const Shape shape(c.attributes().integers("shape"));
+    const int64_t offset = c.attributes().integer("offset");
+    if (offset < 0 || offset + shape.numel() > c.shape(0).numel())
+      c.fail("elements {} to {} are not in the unit, which has {}", offset, offset + shape.numel(),
+             c.shape(0).numel());
+    return std::vector<Type>{{c.type(0).dtype, shape}};
+  };
+  def.reference = [](const ReferenceContext& c) {
+    std::copy_n(c.in(0).data.begin() + c.attributes.integer("offset"), c.out().numel(), c.out().data.begin());
+  };
+  return def;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,22 @@
+// The parameters of a unit, of which every worker owns a piece, as ops (passes/gather_params.h):
+//
+//   flat = gather_unit_start {unit, numel, dtype}   begins to bring all of them into one buffer
+//   whole = gather_unit_done(flat) {unit}           waits until they are there
+//   w = unit_part(whole) {param, offset, shape}     one of them: a view that begins further on
+//
+// No operand says what is gathered: whoever runs the graph knows the unit's pieces (runtime/unit_source.h).
+#pragma once
+#include "graph/op_def.h"
+
+namespace lockstep {
+
+// The parameters of a rank lie along this axis of the mesh.
+inline constexpr std::string_view kUnitGroup = "data";
+
+// Whether it is the start or the done.
+bool gathers_unit(const Node& node);
+bool is_unit_part(const Node& node);
+// Of a view: the bytes between where its operand begins and where it does.
+int64_t view_offset(const Graph& graph, const Node& node);
+
+}  // namespace lockstep

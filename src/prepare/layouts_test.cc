@@ -1,0 +1,80 @@
+#include "prepare/layouts.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "job/parse.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+std::vector<PlannedLayout> layouts_of(const DeviceSet& devices,
+                                      const std::vector<std::string>& overrides = {}) {
+  const JobSpec spec = parse_job(
+      "model: {family: gpt, layers: 4, dim: 128, heads: 4, vocab: 512, seq: 64}\n"
+      "data: {train: {format: synthetic, samples: 64}}\n"
+      "train: {steps: 2, global_batch: 16, microbatch: 2, lr: {base: 1e-3}}\n",
+      "job.yaml", overrides);
+  return plan_layouts(spec, {}, devices);
+}
+
+const PlannedLayout& stage(const std::vector<PlannedLayout>& layouts, int64_t zero) {
+  return *std::find_if(layouts.begin(), layouts.end(), [&](const PlannedLayout& one) {
+    return one.layout.zero == zero && one.layout.pipeline == 1 && one.layout.tensor == 1;
+  });
+}
+
+TEST(Layouts, WhatFitsEasilyIsNotSplitAndRecomputesNothing) {
+  const auto layouts = layouts_of({4, 1024 * kMiB});
+  const Layout& first = layouts.at(0).layout;
+  EXPECT_TRUE(layouts[0].fits);
+  EXPECT_EQ(std::tuple(first.data, first.pipeline, first.tensor, first.zero),
+            std::tuple(int64_t{4}, int64_t{1}, int64_t{1}, int64_t{0}));
+  EXPECT_EQ(first.recompute, Recompute::kNone);
+  EXPECT_EQ(settings_of(first), std::vector<std::string>{"strategy.workers=4"});
+}
+
+TEST(Layouts, APlannedLayoutIsThePlanOfItsJob) {
+  const PlannedLayout planned = stage(layouts_of({4, 1024 * kMiB}), 1);
+  std::vector<std::string> settings = settings_of(planned.layout);
+  settings.emplace_back("strategy.leaves=8");
+  const JobSpec spec = parse_job(
+      "model: {family: gpt, layers: 4, dim: 128, heads: 4, vocab: 512, seq: 64}\n"
+      "data: {train: {format: synthetic, samples: 64}}\n"
+      "train: {steps: 2, global_batch: 16, microbatch: 2, lr: {base: 1e-3}}\n",
+      "job.yaml", settings);
+  const auto backend = make_null_backend();
+  int64_t fullest = 0;  // owners have unequally much by a block
+  for (const int rank : {0, 3}) {
+    const JobPlan plan = plan_job(spec, resolve(spec), build_job_model(spec, {}), {}, *backend, {}, rank);
+    fullest = std::max(fullest, plan.memory.bytes() + plan.beside.evaluation);
+  }
+  EXPECT_EQ(planned.bytes, fullest);
+  EXPECT_EQ(planned.bytes, planned.parameters + planned.gradients + planned.state + planned.activations);
+}
+
+TEST(Layouts, LessMemoryAsksForMoreSplitting) {
+  const auto roomy = layouts_of({4, 1024 * kMiB});
+  const PlannedLayout whole = stage(roomy, 0);
+  const PlannedLayout split = stage(roomy, 1);
+  ASSERT_LT(split.bytes, whole.bytes);
+  const auto tight = layouts_of({4, split.bytes});
+  EXPECT_TRUE(stage(tight, 1).fits);
+  EXPECT_EQ(stage(tight, 1).layout.recompute, Recompute::kNone);
+  EXPECT_TRUE(!stage(tight, 0).fits || stage(tight, 0).layout.recompute != Recompute::kNone);
+}
+
+TEST(Layouts, StateThatIsTooMuchIsNotPlanned) {
+  const auto layouts = layouts_of({2, 8 * kMiB});
+  EXPECT_FALSE(stage(layouts, 0).planned);
+  EXPECT_GT(stage(layouts, 0).bytes, 8 * kMiB);
+  const std::string table = layout_table(layouts, {2, 8 * kMiB});
+  EXPECT_NE(table.find("its state alone is too much"), std::string::npos) << table;
+  EXPECT_NE(layout_table(layouts_of({2, kMiB}), {2, kMiB}).find("none fits: "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,124 @@
+#include "train/pipeline/pipeline_plans.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kAlignment = 256;
+// The last pass that runs over the whole graph: those behind it change no bit, wherever a graph ends.
+constexpr std::string_view kLastWhole = "patterns";
+
+Graph whole_graph(const Model& model, Backend& backend, PassOptions passes, bool accumulates) {
+  passes.accumulate_gradients = accumulates;
+  passes.product_epilogues = backend.has_product_epilogues();
+  passes.stop_after = kLastWhole;
+  return run_passes(model.graph, passes);
+}
+
+std::optional<Plan> plan_part(const Graph& part, Backend& backend, PassOptions passes) {
+  if (part.outputs().empty()) return std::nullopt;
+  for (const Pass& pass : all_passes()) {
+    passes.disabled.emplace_back(pass.name);
+    if (pass.name == kLastWhole) break;
+  }
+  return compile_plan(part, backend, passes);
+}
+
+// From the first of its forwards to the end of its last backward, over all stages of a rank.
+int64_t microbatches_at_once(const std::vector<PipelineAction>& actions) {
+  std::map<int64_t, size_t> last;
+  for (size_t i = 0; i < actions.size(); ++i) last[actions[i].microbatch] = i;
+  std::set<int64_t> now;
+  size_t most = 0;
+  for (size_t i = 0; i < actions.size(); ++i) {
+    now.insert(actions[i].microbatch);
+    most = std::max(most, now.size());
+    if (last.at(actions[i].microbatch) == i) now.erase(actions[i].microbatch);
+  }
+  return static_cast<int64_t>(most);
+}
+
+// Of a stage's graphs, what they read of the data.
+void add_inputs(Graph& into, const Graph& from, const std::vector<SlotValue>& slot) {
+  for (const GraphInput& input : from.inputs()) {
+    const std::string& name = from.name(input.value);
+    const bool in_slot = std::ranges::any_of(slot, [&](const SlotValue& value) {
+      return value.value == name || slot_name(value.value) == name;
+    });
+    if ((input.role == Role::kInput || input.role == Role::kState) && !in_slot && !into.find(name).valid())
+      into.add_input(name, from.type(input.value), input.role);
+  }
+}
+
+}  // namespace
+
+int64_t padded_slot_bytes(const Type& type) {
+  return (type.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+int64_t StagePlans::slot_bytes() const {
+  int64_t bytes = 0;
+  for (const SlotValue& value : slot) bytes += padded_slot_bytes(value.type);
+  return bytes;
+}
+
+PipelinePlans plan_pipeline(const Model& model, Backend& backend, const PassOptions& passes, bool accumulates,
+                            const StageMap& map, const PipelineShape& shape, int rank) {
+  std::vector<Graph> graphs;
+  graphs.push_back(whole_graph(model, backend, passes, false));
+  if (accumulates) graphs.push_back(whole_graph(model, backend, passes, true));
+  std::vector<const Graph*> given;
+  for (const Graph& graph : graphs) given.push_back(&graph);
+  const bool apart = shape.schedule == PipelineSchedule::kZeroBubble;
+  StagedGraph staged = cut_into_stages(given, map, apart);
+  PipelinePlans plans;
+  plans.shape = shape;
+  plans.rank = rank;
+  plans.transfers = staged.transfers;
+  plans.loss = staged.loss;
+  plans.count = staged.count;
+  plans.inputs.emplace(model.graph.ops(), "inputs");
+  const std::vector<int64_t> slots = slots_of_stages(shape);
+  for (int stage = rank; stage < shape.stages(); stage += shape.ranks) {
+    StageGraphs& from = staged.stages[static_cast<size_t>(stage)];
+    StagePlans& one = plans.stages.emplace_back();
+    one.stage = stage;
+    one.slots = slots[static_cast<size_t>(stage)];
+    one.slot = std::move(from.slot);
+    one.forward = plan_part(from.forward, backend, passes);
+    add_inputs(*plans.inputs, from.forward, one.slot);
+    for (size_t i = 0; i < graphs.size(); ++i) {
+      one.backward[i] = plan_part(from.backward[i], backend, passes);
+      add_inputs(*plans.inputs, from.backward[i], one.slot);
+      if (!apart) continue;
+      one.weights[i] = plan_part(from.weights[i], backend, passes);
+      add_inputs(*plans.inputs, from.weights[i], one.slot);
+    }
+  }
+  plans.input_slots = microbatches_at_once(pipeline_actions(shape, rank));
+  return plans;
+}
+
+std::vector<const Plan*> PipelinePlans::all() const {
+  std::vector<const Plan*> there;
+  for (const StagePlans& one : stages) {
+    if (one.forward) there.push_back(&*one.forward);
+    for (const auto* plans : {&one.backward, &one.weights})
+      for (const std::optional<Plan>& plan : *plans)
+        if (plan) there.push_back(&*plan);
+  }
+  return there;
+}
+
+int64_t PipelinePlans::in_flight_bytes() const {
+  int64_t bytes = 0;
+  for (const StagePlans& one : stages) bytes += one.slots * one.slot_bytes();
+  for (const GraphInput& input : inputs->inputs())
+    bytes += input_slots * padded_slot_bytes(inputs->type(input.value));
+  return bytes;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,88 @@
+// PipelineRunner: one rank of a pipeline through a step.
+//
+// It does what its table says (train/pipeline/pipeline_schedule.h). A microbatch in flight has a slot in each
+// stage, a buffer of all that its forward leaves for its backward, what it receives and what it sends. Slots
+// are a ring, since microbatches come and go in index order. Receives are posted as soon as their slot is
+// free, in the order in which the sender sends; sends are waited for when their slot is used again. So
+// transfers go on while this rank computes, and nobody waits for a send before it has received.
+#pragma once
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/mesh.h"
+#include "train/pipeline/pipeline_plans.h"
+#include "train/state/train_state.h"
+#include "train/step/step_inputs.h"
+#include "train/sums/leaf_sums.h"
+
+namespace lockstep {
+
+class PipelineRunner {
+ public:
+  // Brings the data of a microbatch, of all of a step, into the inputs.
+  using Load = std::function<void(int64_t microbatch)>;
+
+  PipelineRunner(PipelinePlans plans, Backend& backend, Group& group, const FlatLayout& layout,
+                 const TrainState& state, const StepInputs& inputs, const std::shared_ptr<Buffer>& arena);
+
+  // Of the layout, those of each of this rank's stages: their sums are complete at different times.
+  static std::vector<Slice> parts(const PipelinePlans& plans, const FlatLayout& layout, const StageMap& map);
+  // Which of them sums the loss; -1: another rank's.
+  int loss_part() const;
+
+  // Forward and backward of all microbatches of this pipeline, into sums that are in those parts.
+  void run(LeafSums& sums, const Load& load);
+  double comm_seconds() const { return comm_seconds_; }  // spent waiting for other stages
+  int64_t bytes() const;                                 // of slots
+  KernelMemory kernels() const;
+
+ private:
+  struct StagePart {
+    std::unique_ptr<Executable> forward;
+    std::array<std::unique_ptr<Executable>, 2> backward, weights;
+    std::map<std::string, int64_t> offsets;  // of the values of a slot
+    int64_t slot_bytes = 0, slots = 1;
+    SharedBuffer memory;
+    int stage = 0;
+    int64_t finished = 0;                                // microbatches of this step that are through
+    std::map<int64_t, std::vector<Group::Ticket>> sent;  // by microbatch
+  };
+  struct Incoming {
+    size_t transfer;
+    int64_t microbatch;
+  };
+
+  StagePart& part_of(int stage) { return parts_[static_cast<size_t>(stage / plans_.shape.ranks)]; }
+  void* value(StagePart& part, const std::string& name, int64_t microbatch);
+  void bind(Executable& executable, StagePart& part, int64_t microbatch);
+  void bind_gradients(Executable& executable, GradientSlots& slots, int64_t slot);
+  std::vector<Incoming> incoming_from(int peer) const;
+  void post_receives();
+  void receive(StagePart& part, bool backward, int64_t microbatch);
+  void send(StagePart& part, bool backward, int64_t microbatch);
+  void forward(StagePart& part, int64_t microbatch, const LeafSums& sums, const Load& load);
+  void backward(StagePart& part, ActionKind kind, int64_t microbatch, LeafSums& sums);
+  void wait(const Group::Ticket& ticket);
+
+  PipelinePlans plans_;
+  Backend& backend_;
+  Group& group_;
+  FlatLayout layout_;
+  const StepInputs& inputs_;
+  std::vector<PipelineAction> actions_;
+  std::vector<StagePart> parts_;
+  std::unique_ptr<Buffer> data_;  // of the microbatches in flight
+  std::map<std::string, int64_t> data_offsets_;
+  int64_t data_bytes_ = 0;   // of one
+  int64_t loaded_ = 0;       // microbatches of this step
+  std::vector<std::vector<Incoming>> incoming_;  // by peer, in the order of the peer
+  std::vector<size_t> posted_;                   // by peer
+  std::map<std::pair<size_t, int64_t>, Group::Ticket> receiving_;
+  double comm_seconds_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,57 @@
+// ModelHolders: which workers hold which tensors of the model, where not all hold all of them (the stages of a
+// pipeline, docs/splitting.md).
+//
+// The layout of a worker is that of the whole model without what others hold, in the same order: every
+// element goes through the same operations, and parts of norms are added in the order of the whole one.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "comm/mesh.h"
+#include "runtime/flat.h"
+
+namespace lockstep {
+
+class ModelHolders {
+ public:
+  // All hold everything.
+  ModelHolders() = default;
+  // Coordinates along the pipeline of those who hold a parameter.
+  using Readers = std::map<std::string, std::set<int>>;
+  // `pipeline`: where a parameter is, and `copies`: who else reads it (tied weights).
+  ModelHolders(const MeshShape& mesh, std::map<std::string, int> pipeline, Readers copies = {})
+      : mesh_(mesh), pipeline_(std::move(pipeline)), copies_(std::move(copies)) {}
+
+  bool is_split() const { return mesh_.pipeline > 1; }
+  const MeshShape& mesh() const { return mesh_; }
+  int pipeline_of(std::string_view tensor) const {
+    const auto found = pipeline_.find(std::string(tensor));
+    return found == pipeline_.end() ? 0 : found->second;
+  }
+  bool holds(int rank, std::string_view tensor) const {
+    return !is_split() || mesh_.coordinate(MeshAxis::kPipeline, rank) == pipeline_of(tensor);
+  }
+  // Parameters that others read a copy of: renewed before every step, and no part of the state.
+  const Readers& copies() const { return copies_; }
+  bool has_copy(int rank, std::string_view tensor) const {
+    const auto found = copies_.find(std::string(tensor));
+    return found != copies_.end() && found->second.contains(mesh_.coordinate(MeshAxis::kPipeline, rank));
+  }
+  // What a worker holds of a layout of the whole model.
+  FlatLayout layout_of(int rank, const FlatLayout& whole) const {
+    if (!is_split()) return whole;
+    FlatLayout layout(whole.dtype());
+    for (const FlatEntry& entry : whole.entries())
+      if (holds(rank, entry.name)) layout.add(entry.name, entry.shape);
+    return layout;
+  }
+
+ private:
+  MeshShape mesh_;
+  std::map<std::string, int> pipeline_;
+  Readers copies_;
+};
+
+}  // namespace lockstep

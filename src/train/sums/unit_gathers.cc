@@ -1,0 +1,90 @@
+#include "train/sums/unit_gathers.h"
+
+#include <chrono>
+#include <cstring>
+
+namespace lockstep {
+
+std::vector<ParamUnit> param_units(const FlatLayout& layout, const Ownership& ownership) {
+  std::vector<ParamUnit> units;
+  if (!ownership.splits_params()) return units;
+  const Buckets buckets = ownership.buckets(layout);
+  for (const Slice& slice : buckets.units()) {
+    ParamUnit& unit = units.emplace_back();
+    unit.numel = slice.size();
+    for (const FlatEntry& entry : layout.entries())
+      if (entry.offset >= slice.begin && entry.offset < slice.end)
+        unit.parts.push_back({entry.name, entry.offset - slice.begin});
+  }
+  return units;
+}
+
+UnitGathers::UnitGathers(Group& group, Backend& backend, const void* owned, const FlatLayout& layout,
+                         const Ownership& ownership)
+    : group_(group),
+      backend_(backend),
+      owned_(static_cast<const char*>(owned)),
+      element_(size_of(layout.dtype())) {
+  const Buckets buckets = ownership.buckets(layout);
+  units_ = buckets.units();
+  pieces_.resize(units_.size());
+  const std::vector<Slice> own = ownership.owned(layout);
+  size_t unit = 0;
+  int64_t held = 0;
+  for (int64_t b = 0; b < buckets.gradient_count(); ++b) {
+    while (buckets[b].begin >= units_[unit].end) ++unit;
+    pieces_[unit].push_back({buckets[b], own[static_cast<size_t>(b)], held});
+    held += own[static_cast<size_t>(b)].size();
+  }
+  if (const int64_t bytes = planned_bytes(layout, ownership, backend.memory()); bytes > 0)
+    staging_ = group.allocate(bytes);
+}
+
+int64_t UnitGathers::planned_bytes(const FlatLayout& layout, const Ownership& ownership, MemoryKind device) {
+  return device == MemoryKind::kDevice ? ownership.buckets(layout).bytes() : 0;
+}
+
+void UnitGathers::start(int64_t unit, void* into) {
+  const auto index = static_cast<size_t>(unit);
+  std::vector<Group::Ticket>& tickets = under_way_[unit];
+  const std::string label = fmt::format("parameters, unit {} of {}", unit + 1, units_.size());
+  for (const Piece& piece : pieces_[index])
+    start(piece, static_cast<char*>(into) + (piece.bucket.begin - units_[index].begin) * element_, tickets,
+          label);
+}
+
+void UnitGathers::start(const Piece& piece, char* at, std::vector<Group::Ticket>& tickets,
+                        const std::string& label) {
+  const char* const from = owned_ + piece.held * element_;
+  const int64_t begin = (piece.own.begin - piece.bucket.begin) * element_;
+  const int64_t bytes = piece.own.size() * element_, all = piece.bucket.size() * element_;
+  Gather gather{.data = at, .count = piece.bucket.size(), .element_bytes = element_, .label = label};
+  if (backend_.memory() == MemoryKind::kHost) {
+    std::memcpy(at + begin, from, static_cast<size_t>(bytes));
+  } else {
+    // The group runs one collective at a time, so that all of them can pass through the same memory.
+    gather.data = staging_.data();
+    Stream& stream = backend_.stream(StreamKind::kCommunication);
+    gather.before = [&stream, from, begin, bytes, staged = staging_.data(),
+                     ready = backend_.compute().record()] {
+      stream.wait(ready);
+      if (bytes > 0) stream.copy(staged + begin, from, bytes);
+      stream.synchronize();
+    };
+    gather.after = [&stream, at, all, staged = staging_.data()] {
+      stream.copy(at, staged, all);
+      stream.synchronize();
+    };
+  }
+  tickets.push_back(group_.start_all_gather(gather));
+}
+
+void UnitGathers::wait(int64_t unit) {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Group::Ticket>& tickets = under_way_[unit];
+  for (const Group::Ticket& ticket : tickets) group_.wait(ticket);
+  tickets.clear();
+  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,50 @@
+// UnitGathers: the parameters of units, gathered by all workers out of the pieces that each owns (ZeRO-3),
+// while others compute on the unit before. All run the same plan, so that all gather in the same order.
+#pragma once
+#include <map>
+#include <vector>
+
+#include "backend/backend.h"
+#include "comm/group.h"
+#include "passes/pipeline.h"
+#include "runtime/unit_source.h"
+#include "train/state/ownership.h"
+
+namespace lockstep {
+
+// What a graph is told of the units; none where parameters are not split.
+std::vector<ParamUnit> param_units(const FlatLayout& layout, const Ownership& ownership);
+
+class UnitGathers : public UnitSource {
+ public:
+  // `owned`: the parameters that this worker owns, one piece after another, on the device.
+  UnitGathers(Group& group, Backend& backend, const void* owned, const FlatLayout& layout,
+              const Ownership& ownership);
+
+  void start(int64_t unit, void* into) override;
+  void wait(int64_t unit) override;
+  double seconds() const { return seconds_; }  // spent waiting so far
+  int64_t bytes() const { return staging_.bytes(); }
+  static int64_t planned_bytes(const FlatLayout& layout, const Ownership& ownership, MemoryKind device);
+
+ private:
+  // Of a bucket.
+  struct Piece {
+    Slice bucket;
+    Slice own;
+    int64_t held = 0;  // elements that this worker owns before it
+  };
+  void start(const Piece& piece, char* at, std::vector<Group::Ticket>& tickets, const std::string& label);
+
+  Group& group_;
+  Backend& backend_;
+  const char* owned_;
+  int64_t element_;
+  std::vector<Slice> units_;
+  std::vector<std::vector<Piece>> pieces_;  // per unit
+  SharedBuffer staging_;                    // where the group does not reach the device's memory
+  std::map<int64_t, std::vector<Group::Ticket>> under_way_;
+  double seconds_ = 0;
+};
+
+}  // namespace lockstep

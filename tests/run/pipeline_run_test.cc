@@ -1,0 +1,135 @@
+// Runs whose workers are the stages of a pipeline: the bits of one worker on every mesh and schedule,
+// checkpoints that any layout goes on from, and faults that are named with their place in the mesh.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "run/worker_processes.h"
+
+namespace lockstep {
+namespace {
+
+using Settings = std::vector<std::string>;
+
+Settings operator+(Settings a, const Settings& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+struct Layout {
+  int data = 1;
+  int pipeline = 2;
+  std::string schedule = "1f1b";
+  Settings more = {};
+};
+
+Settings settings_of(const Layout& how) {
+  return Settings{fmt::format("strategy.workers={}", how.data * how.pipeline),
+                  fmt::format("strategy.pipeline={}", how.pipeline), "strategy.schedule=" + how.schedule} +
+         how.more;
+}
+
+// Eight microbatches in four leaves, of a model of five blocks.
+const Settings kFive = {"model.layers=5", "train.microbatch=1", "strategy.leaves=4", "strategy.threads=1"};
+
+void expect_bits_of_one(const char* text, const Settings& more, const std::vector<Layout>& layouts,
+                        int64_t steps = 6) {
+  const TrainCase job(text);
+  const Settings settings = kFive + more + Settings{fmt::format("train.steps={}", steps)};
+  const RunSummary one = job.trained("one", settings);
+  for (const Layout& how : layouts) {
+    const std::string run =
+        fmt::format("data-{}-pipeline-{}-{}-{}", how.data, how.pipeline, how.schedule, how.more.size());
+    SCOPED_TRACE(run);
+    const RunSummary found = job.trained(run, settings + settings_of(how));
+    EXPECT_EQ(found.weights_sha256, one.weights_sha256);
+    EXPECT_EQ(found.identity_sha256, one.identity_sha256);
+    EXPECT_EQ(found.mesh, fmt::format("data {} x pipeline {}", how.data, how.pipeline));
+    expect_same_steps(job.metrics(run), job.metrics("one"));
+    expect_same_evaluations(job.metrics(run), job.metrics("one"));
+    for (const char* file : {"optimizer.safetensors", "average.safetensors"}) {
+      const std::string path = fmt::format("checkpoint-{}/{}", steps, file);
+      if (!job.has("one", path)) continue;
+      EXPECT_TRUE(job.text(run, path) == job.text("one", path)) << path;
+    }
+  }
+}
+
+TEST(PipelineRun, GivesTheBitsOfOne) {
+  expect_bits_of_one(kLlamaJob, {},
+                     {{1, 2}, {2, 2, "zero-bubble"}, {1, 4, "gpipe"}, {1, 2, "interleaved"}});
+}
+TEST(PipelineRun, GivesTheBitsOfOneWithDropoutAndAverages) {
+  expect_bits_of_one(kEncoderJob,
+                     {"model.dropout=0.1", "train.microbatch=32", "train.ema=0.9", "train.recompute=block",
+                      "train.optimizer.name=sgd"},
+                     {{1, 3}, {2, 2, "zero-bubble"}});
+}
+TEST(PipelineRun, GivesTheBitsOfOneWithTiedWeights) {
+  expect_bits_of_one(kGptJob, {}, {{2, 2}, {1, 3, "zero-bubble"}, {1, 2, "interleaved"}});
+}
+TEST(PipelineRun, GivesTheBitsOfOneBetweenHosts) {
+  expect_bits_of_one(kLlamaJob, {}, {{2, 2, "1f1b", {"strategy.transport=ucx"}}});
+}
+TEST(PipelineRun, GoesTogetherWithZero) {
+  expect_bits_of_one(kLlamaJob, {"train.ema=0.9"}, {{2, 2, "1f1b", {"strategy.zero=1"}}});
+}
+
+class PipelineRunLong : public ::testing::TestWithParam<const char*> {};
+TEST_P(PipelineRunLong, GivesTheBitsOfOneOnEveryMesh) {
+  std::vector<Layout> layouts;
+  for (const int data : {1, 2, 3})
+    for (const int pipeline : {2, 3, 4})
+      for (const char* schedule : {"gpipe", "1f1b", "interleaved", "zero-bubble"})
+        if (data * pipeline <= 8 && !(pipeline > 2 && std::string(schedule) == "interleaved"))
+          layouts.push_back({data, pipeline, schedule});
+  const Settings microbatch = GetParam() == kEncoderJob ? Settings{"train.microbatch=32"} : Settings{};
+  for (const char* optimizer : {"adamw", "sgd"})
+    expect_bits_of_one(GetParam(),
+                       Settings{fmt::format("train.optimizer.name={}", optimizer), "model.dropout=0.1"} +
+                           microbatch,
+                       layouts, 20);
+}
+INSTANTIATE_TEST_SUITE_P(Families, PipelineRunLong, ::testing::Values(kGptJob, kLlamaJob, kEncoderJob));
+
+TEST(PipelineRun, GoesOnInAnyLayout) {
+  const TrainCase job(kLlamaJob);
+  const Settings settings = kFive + Settings{"train.lr.decay=constant", "train.lr.warmup=2", "train.ema=0.9"};
+  const RunSummary whole = job.trained("whole", settings + Settings{"train.steps=12"});
+  int64_t end = 3;
+  for (const Layout& how : {Layout{1, 2}, {2, 1}, {1, 3, "zero-bubble"}, {2, 2}}) {
+    const RunSummary part =
+        job.trained("parts", settings + settings_of(how) + Settings{fmt::format("train.steps={}", end)});
+    EXPECT_EQ(part.steps, end);
+    end += 3;
+  }
+  EXPECT_EQ(job.summary("parts").weights_sha256, whole.weights_sha256);
+}
+
+TEST(PipelineRun, AKilledWorkerIsNamedWithItsPlaceInTheMesh) {
+  const TrainCase job(kLlamaJob);
+  WorkersInTraining run(
+      job, "run",
+      kFive + settings_of({2, 2}) +
+          Settings{"train.steps=10000000", "train.lr.decay=constant", "train.eval.every="});
+  run.send(3, SIGKILL);
+  const Ended ended = run.wait();
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_NE(ended.err.find("worker-3 failed first: killed by SIGKILL"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("rank 3 is data 1, pipeline 1"), std::string::npos) << ended.err;
+}
+
+TEST(PipelineRun, WhatCannotBeCutIsRefused) {
+  const TrainCase job(kLlamaJob);
+  const auto error = [&](const Settings& settings) { return job.train("run", settings).err; };
+  EXPECT_NE(error(Settings{"strategy.workers=3", "strategy.pipeline=2"}).find("use 2 or 4 workers"),
+            std::string::npos);
+  EXPECT_NE(error(kFive + settings_of({1, 7})).find("this one has 5; use at most 5 stages"),
+            std::string::npos);
+  EXPECT_NE(error(kFive + settings_of({2, 2, "1f1b", {"strategy.zero=2"}})).find("use strategy.zero 1"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep
