@@ -100,8 +100,7 @@ class Assignment {
     for (int32_t n = 0; n <= loss_; ++n) stage_[at(n)] = forward_stage(n);
     find_readers();
     for (const GraphOutput& output : graph.outputs())
-      if (output.target.valid() && graph.producer(output.value) > loss_)
-        pinned_[graph.producer(output.value)] = of_input(output.target);
+      if (output.target.valid()) pin(output);
     for (int32_t n = loss_ + 1; n < static_cast<int32_t>(stage_.size()); ++n)
       stage_[at(n)] = backward_stage(n);
   }
@@ -170,6 +169,18 @@ class Assignment {
       if (stage(n) == kFree) continue;
       for (const Value input : node(n).inputs) here_[at(input.id)].insert(stage(n));
     }
+  }
+
+  // What makes a gradient goes where the gradient is, whether it is written or added to what is there.
+  void pin(const GraphOutput& output) {
+    const int32_t producer = graph_.producer(output.value);
+    if (producer <= loss_) return;
+    const int stage = of_input(output.target);
+    pinned_[producer] = stage;
+    const std::vector<Value>& terms = node(producer).inputs;
+    if (node(producer).op->name != "add" || std::ranges::find(terms, output.target) == terms.end()) return;
+    for (const Value term : terms)
+      if (graph_.producer(term) > loss_) pinned_[graph_.producer(term)] = stage;
   }
 
   int backward_stage(int32_t n) const {

@@ -35,10 +35,13 @@ TEST(PipelineSchedule, RanksDoWhatTheTablesOfTheirPapersSay) {
 
 TEST(PipelineSchedule, TheTimelineShowsWhoIsIdle) {
   EXPECT_EQ(lines(PipelineSchedule::kGpipe, 3, 4),
-            "FFFF....BbBbBbBb\n"
-            ".FFFF.BbBbBbBb\n"
+            "FFFF......BbBbBbBb\n"
+            ".FFFF...BbBbBbBb\n"
             "..FFFFBbBbBbBb\n");
-  EXPECT_EQ(lines(PipelineSchedule::k1F1B, 3, 4), lines(PipelineSchedule::k1F1B, 3, 4));
+  EXPECT_EQ(lines(PipelineSchedule::k1F1B, 3, 4),
+            "FFF....BbFBb.Bb.Bb\n"
+            ".FF..BbFBbFBb.Bb\n"
+            "..FBbFBbFBbFBb\n");
 }
 
 // Idle time of the first rank, which begins first and ends last: (p-1)(F+B) of 1F1B, less when interleaved,

@@ -506,8 +506,10 @@ void TrainStep::read_together(const StateTensor& tensor, int64_t first, std::spa
       backend_.download(place(part).data(),
                         static_cast<const char*>(piece.data) + (part.begin - piece.first) * element,
                         part.size() * element);
+  if (tensor.flat_offset < 0) return;  // nobody of the data group lacks any of it
+  const RankLine line = groups_.shape.line(MeshAxis::kData, groups_.rank);
   for (int rank = 0; rank < group_->size(); ++rank)
-    for (const Slice& held : state_.held_by(rank, tensor))
+    for (const Slice& held : state_.held_by(line.number(rank), tensor))
       if (const Slice part = within(held.begin, held.end); part.size() > 0)
         group_->broadcast(place(part), rank, "weights");
 }
@@ -570,10 +572,15 @@ std::vector<float> TrainStep::grad(std::string_view name) const {
 std::string TrainStep::weights_sha256() {
   // Who owns none of them waits for nothing else.
   backend_.compute().synchronize();
-  return sha256_of(backend_, state().model(),
-                   [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
-                     read_together(tensor, first, into);
-                   });
+  std::vector<const StateTensor*> held;
+  for (const StateTensor& tensor : state().model())
+    if (tensor.held_with.empty() || holders_.holds(options_.mesh_rank, tensor.held_with))
+      held.push_back(&tensor);
+  return sha256_of(held, [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
+    if (!tensor.is_whole()) return read_together(tensor, first, into);
+    backend_.download(into.data(), static_cast<const char*>(tensor.data) + first,
+                      static_cast<int64_t>(into.size()));
+  });
 }
 
 int64_t TrainStep::param_count() const {
