@@ -70,8 +70,8 @@ void refuse_pipeline(const JobSpec& spec) {
   if (strategy.pipeline == 1) return;
   const std::string where = spec.where("strategy.pipeline");
   if (strategy.reduce.via == ReduceVia::kNone)
-    throw UserError("{}: stages of a pipeline cannot train alone, as strategy.reduce.via none asks; use direct",
-                    where);
+    throw UserError(
+        "{}: stages of a pipeline cannot train alone, as strategy.reduce.via none asks; use direct", where);
   if (strategy.reduce.order == SumOrder::kFast)
     throw UserError("{}: a pipeline adds up in the canonical order; leave strategy.reduce.order out", where);
   if (strategy.zero > 1)

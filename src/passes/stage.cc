@@ -144,8 +144,8 @@ class Assignment {
         const int32_t producer = graph_.producer(input);
         const bool weights = producer < 0 ? is_param(graph_.role(input)) : of_weights_[at(producer)];
         const bool constant = producer >= 0 && node(producer).inputs.empty();
-        const bool key = producer < 0 && graph_.role(input) == Role::kInput &&
-                         graph_.type(input).dtype == DType::kI64;
+        const bool key =
+            producer < 0 && graph_.role(input) == Role::kInput && graph_.type(input).dtype == DType::kI64;
         any |= weights;
         all &= weights || constant || key;
       }
@@ -156,8 +156,8 @@ class Assignment {
   int forward_stage(int32_t n) const {
     int stage = kFree;
     for (const Value input : node(n).inputs)
-      stage = std::max(stage,
-                       graph_.producer(input) < 0 ? of_input(input) : stage_[at(graph_.producer(input))]);
+      stage =
+          std::max(stage, graph_.producer(input) < 0 ? of_input(input) : stage_[at(graph_.producer(input))]);
     return stage;
   }
 
@@ -263,10 +263,9 @@ class Part {
       if (needed_[static_cast<size_t>(n)]) rewriter.copy(stages_.node(n));
     for (const Output& output : outputs) {
       const Value value = rewriter.mapped(output.value);
-      const Value target =
-          output.target.empty()
-              ? part.add_input(slot_name(graph_.name(output.value)), part.type(value), Role::kState)
-              : rewriter.mapped(graph_.find(output.target));
+      const Value target = output.target.empty() ? part.add_input(slot_name(graph_.name(output.value)),
+                                                                  part.type(value), Role::kState)
+                                                 : rewriter.mapped(graph_.find(output.target));
       part.add_update(target, value);
     }
     return part;
@@ -445,8 +444,7 @@ StagedGraph cut_into_stages(const std::vector<const Graph*>& graphs, const Stage
     std::set<std::string> given;  // of forward
     std::map<std::string, Type> slot;
     for (const Cut& cut : cuts) {
-      for (const int32_t id : cut.slot(stage))
-        slot.emplace(cut.graph().name({id}), cut.graph().type({id}));
+      for (const int32_t id : cut.slot(stage)) slot.emplace(cut.graph().name({id}), cut.graph().type({id}));
       for (const int32_t id : cut.made_forward(stage)) given.insert(cut.graph().name({id}));
     }
     if (stage + 1 == map.stages)

@@ -57,8 +57,7 @@ void expect_bits_of_one(const char* text, const Settings& more, const std::vecto
 }
 
 TEST(PipelineRun, GivesTheBitsOfOne) {
-  expect_bits_of_one(kLlamaJob, {},
-                     {{1, 2}, {2, 2, "zero-bubble"}, {1, 4, "gpipe"}, {1, 2, "interleaved"}});
+  expect_bits_of_one(kLlamaJob, {}, {{1, 2}, {2, 2, "zero-bubble"}, {1, 4, "gpipe"}, {1, 2, "interleaved"}});
 }
 TEST(PipelineRun, GivesTheBitsOfOneWithDropoutAndAverages) {
   expect_bits_of_one(kEncoderJob,
@@ -86,10 +85,10 @@ TEST_P(PipelineRunLong, GivesTheBitsOfOneOnEveryMesh) {
           layouts.push_back({data, pipeline, schedule});
   const Settings microbatch = GetParam() == kEncoderJob ? Settings{"train.microbatch=32"} : Settings{};
   for (const char* optimizer : {"adamw", "sgd"})
-    expect_bits_of_one(GetParam(),
-                       Settings{fmt::format("train.optimizer.name={}", optimizer), "model.dropout=0.1"} +
-                           microbatch,
-                       layouts, 20);
+    expect_bits_of_one(
+        GetParam(),
+        Settings{fmt::format("train.optimizer.name={}", optimizer), "model.dropout=0.1"} + microbatch,
+        layouts, 20);
 }
 INSTANTIATE_TEST_SUITE_P(Families, PipelineRunLong, ::testing::Values(kGptJob, kLlamaJob, kEncoderJob));
 
@@ -109,10 +108,9 @@ TEST(PipelineRun, GoesOnInAnyLayout) {
 
 TEST(PipelineRun, AKilledWorkerIsNamedWithItsPlaceInTheMesh) {
   const TrainCase job(kLlamaJob);
-  WorkersInTraining run(
-      job, "run",
-      kFive + settings_of({2, 2}) +
-          Settings{"train.steps=10000000", "train.lr.decay=constant", "train.eval.every="});
+  WorkersInTraining run(job, "run",
+                        kFive + settings_of({2, 2}) +
+                            Settings{"train.steps=10000000", "train.lr.decay=constant", "train.eval.every="});
   run.send(3, SIGKILL);
   const Ended ended = run.wait();
   EXPECT_EQ(ended.code, 1);

@@ -45,9 +45,8 @@ int64_t microbatches_at_once(const std::vector<PipelineAction>& actions) {
 void add_inputs(Graph& into, const Graph& from, const std::vector<SlotValue>& slot) {
   for (const GraphInput& input : from.inputs()) {
     const std::string& name = from.name(input.value);
-    const bool in_slot = std::ranges::any_of(slot, [&](const SlotValue& value) {
-      return value.value == name || slot_name(value.value) == name;
-    });
+    const bool in_slot = std::ranges::any_of(
+        slot, [&](const SlotValue& value) { return value.value == name || slot_name(value.value) == name; });
     if ((input.role == Role::kInput || input.role == Role::kState) && !in_slot && !into.find(name).valid())
       into.add_input(name, from.type(input.value), input.role);
   }

@@ -91,8 +91,8 @@ void PipelineRunner::bind(Executable& executable, StagePart& part, int64_t micro
       executable.bind(name, static_cast<char*>(data_->data()) +
                                 microbatch % plans_.input_slots * data_bytes_ + data->second);
     else
-      executable.bind(name, value(part, name.starts_with(prefix) ? name.substr(prefix.size()) : name,
-                                  microbatch));
+      executable.bind(name,
+                      value(part, name.starts_with(prefix) ? name.substr(prefix.size()) : name, microbatch));
   }
 }
 
@@ -202,8 +202,7 @@ void PipelineRunner::backward(StagePart& part, ActionKind kind, int64_t microbat
   const auto& executable = (weights ? part.weights : part.backward)[first ? 0 : 1];
   if (executable) {
     bind(*executable, part, microbatch);
-    if (kind != ActionKind::kInputGradients)
-      bind_gradients(*executable, sums.slots(), sums.slot(index));
+    if (kind != ActionKind::kInputGradients) bind_gradients(*executable, sums.slots(), sums.slot(index));
     executable->run();
   }
   if (!weights) send(part, true, microbatch);

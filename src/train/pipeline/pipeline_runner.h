@@ -77,8 +77,8 @@ class PipelineRunner {
   std::vector<StagePart> parts_;
   std::unique_ptr<Buffer> data_;  // of the microbatches in flight
   std::map<std::string, int64_t> data_offsets_;
-  int64_t data_bytes_ = 0;   // of one
-  int64_t loaded_ = 0;       // microbatches of this step
+  int64_t data_bytes_ = 0;                       // of one
+  int64_t loaded_ = 0;                           // microbatches of this step
   std::vector<std::vector<Incoming>> incoming_;  // by peer, in the order of the peer
   std::vector<size_t> posted_;                   // by peer
   std::map<std::pair<size_t, int64_t>, Group::Ticket> receiving_;

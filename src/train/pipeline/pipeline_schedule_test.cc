@@ -27,8 +27,7 @@ TEST(PipelineSchedule, RanksDoWhatTheTablesOfTheirPapersSay) {
   const auto rank = [](PipelineSchedule schedule, int of) {
     return text_of(pipeline_actions({schedule, 4, 1, 6}, of));
   };
-  EXPECT_EQ(rank(PipelineSchedule::kZeroBubble, 2),
-            "F0 F1 I0 F2 I1 F3 I2 W0 F4 I3 W1 F5 I4 W2 I5 W3 W4 W5");
+  EXPECT_EQ(rank(PipelineSchedule::kZeroBubble, 2), "F0 F1 I0 F2 I1 F3 I2 W0 F4 I3 W1 F5 I4 W2 I5 W3 W4 W5");
   EXPECT_EQ(rank(PipelineSchedule::k1F1B, 2), "F0 F1 B0 F2 B1 F3 B2 F4 B3 F5 B4 B5");
   EXPECT_EQ(rank(PipelineSchedule::kGpipe, 2), "F0 F1 F2 F3 F4 F5 B0 B1 B2 B3 B4 B5");
 }

@@ -1,5 +1,5 @@
-// ModelHolders: which workers hold which tensors of the model, where not all hold all of them (the stages of a
-// pipeline, docs/splitting.md).
+// ModelHolders: which workers hold which tensors of the model, where not all hold all of them (the stages of
+// a pipeline, docs/splitting.md).
 //
 // The layout of a worker is that of the whole model without what others hold, in the same order: every
 // element goes through the same operations, and parts of norms are added in the order of the whole one.

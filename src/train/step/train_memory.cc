@@ -126,9 +126,9 @@ TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, M
 std::string memory_table(const TrainPlans& plans, const TrainMemory& memory, const BesideSteps& beside) {
   const std::vector<const Plan*> all = plans.all();
   const Plan& largest =
-      plans.pipeline ? **std::ranges::max_element(
-                           all, {}, [](const Plan* plan) { return plan->memory.arena_peak; })
-                     : plans.backward();
+      plans.pipeline
+          ? **std::ranges::max_element(all, {}, [](const Plan* plan) { return plan->memory.arena_peak; })
+          : plans.backward();
   const auto& fullest = largest.memory.at_peak;
   const auto at_peak = [&](MemoryCategory category) { return mib(fullest[static_cast<size_t>(category)]); };
   std::string out = "memory of a worker (MiB)\n";

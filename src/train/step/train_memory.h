@@ -21,7 +21,9 @@ struct TrainMemory {
   int stage = 0;                  // ZeRO
   int workers = 1;                // that the state is split between
 
-  int64_t bytes() const { return parameters + averages + state + gradients + inputs + in_flight + arena + kernels; }
+  int64_t bytes() const {
+    return parameters + averages + state + gradients + inputs + in_flight + arena + kernels;
+  }
   int64_t lower_bound() const { return bytes() - arena + arena_lower_bound; }
 };
 

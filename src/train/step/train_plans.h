@@ -35,7 +35,7 @@ struct TrainOptions {
   int mesh_rank = 0;         // of this worker in it
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
   int64_t chunks = 1;  // stages of a worker, interleaved
-  int zero = 0;              // ZeRO stage: what they share out (docs/splitting.md); changes no bit
+  int zero = 0;        // ZeRO stage: what they share out (docs/splitting.md); changes no bit
   // Of this worker, where workers of a host may hold the state together; changes no bit.
   std::optional<HostPlace> host = {};
   ReduceOptions reduce = {};
@@ -74,12 +74,12 @@ struct SlicePlans {
 };
 
 struct TrainPlans {
-  FlatLayout layout;     // of what this worker holds
-  FlatLayout whole;      // of the model
-  ModelHolders holders;  // of its parts
-  StageMap stages;       // of a pipeline
+  FlatLayout layout;                      // of what this worker holds
+  FlatLayout whole;                       // of the model
+  ModelHolders holders;                   // of its parts
+  StageMap stages;                        // of a pipeline
   std::optional<PipelinePlans> pipeline;  // instead of kBackward and kAccumulate
-  std::vector<RowTable> tables;  // whose gradients are lists of rows
+  std::vector<RowTable> tables;           // whose gradients are lists of rows
   std::vector<FrozenParam> frozen;
   std::vector<ParamUnit> units;  // that parameters are gathered in; none where they are whole
   std::array<std::optional<Plan>, kPhases> phases;
