@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "launch/handshake.h"
 #include "launch/placement.h"
-#include "reduction/handshake.h"
 
 namespace lockstep::reduction {
 namespace {
@@ -25,7 +25,7 @@ ServerLink::ServerLink(int index, const HostPort& address, std::string_view toke
       last_word_(steady_clock::now()) {
   try {
     socket_ = connect_to(address, deadline);
-    greet(socket_, token, worker_name(terms.rank), deadline);
+    greet(socket_, kReductionProtocol, token, worker_name(terms.rank), deadline);
     join(terms, deadline);
   } catch (const CommError& error) {
     throw CommError("{} cannot use the Reduction {}: {}", worker_name(terms.rank), name_, error.what());

@@ -10,9 +10,9 @@
 
 #include "comm/tree_testing.h"
 #include "comm/wire/wire_testing.h"
+#include "launch/handshake.h"
 #include "launch/store_message.h"
 #include "launch/token.h"
-#include "reduction/handshake.h"
 #include "reduction/server.h"
 
 namespace lockstep::reduction {
@@ -219,7 +219,7 @@ class FakeServer {
 
   void serve(int number) {
     const Descriptor borrowed(dup(number));
-    recognise(borrowed, kToken, steady_clock::now() + milliseconds(5000));
+    recognise(borrowed, kReductionProtocol, kToken, steady_clock::now() + milliseconds(5000));
     HeaderBytes bytes;
     int64_t rank = -1, host = -1, frames = 0;
     while (read_all(number, bytes.data(), bytes.size())) {
@@ -368,7 +368,7 @@ TEST(ReductionServer, StrangersAreTurnedAwayAndDisturbNobody) {
         if (group.rank() == 0) {
           const Descriptor wrong = connect_as_stranger(server);
           try {
-            greet(wrong, "ffffffffffffffffffffffffffffffff", "worker-1",
+            greet(wrong, kReductionProtocol, "ffffffffffffffffffffffffffffffff", "worker-1",
                   steady_clock::now() + milliseconds(5000));
             ADD_FAILURE() << "a wrong token was taken";
           } catch (const CommError& error) {

@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "reduction/handshake.h"
+#include "launch/handshake.h"
 
 namespace lockstep::reduction {
 namespace {
@@ -221,8 +221,8 @@ void ReductionServer::tick() {
 void ReductionServer::converse(Connection& connection) noexcept {
   std::string error;
   try {
-    connection.name =
-        recognise(connection.socket, options_.token, steady_clock::now() + options_.stranger_time);
+    connection.name = recognise(connection.socket, kReductionProtocol, options_.token,
+                                steady_clock::now() + options_.stranger_time);
     make_blocking(connection.socket);
     limit_reads(connection.socket, options_.stranger_time);
     join(connection);

@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "comm/leaf_split.h"
+#include "launch/handshake.h"
 
 namespace lockstep::reduction {
+
+inline constexpr ServedProtocol kReductionProtocol{"lockstep-reduce-1", "a Reduction Server"};
 
 struct SessionTerms {
   std::string session = {};  // drawn by the run: another one is another run, whoever knows the token

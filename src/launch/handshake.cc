@@ -1,4 +1,4 @@
-#include "reduction/handshake.h"
+#include "launch/handshake.h"
 
 #include <sys/socket.h>
 
@@ -11,10 +11,8 @@
 #include "launch/store_protocol.h"
 #include "launch/token.h"
 
-namespace lockstep::reduction {
+namespace lockstep {
 namespace {
-
-constexpr std::string_view kProtocol = "lockstep-reduce-1";
 
 // A conversation in the messages of the store, whose strangers have the same limits.
 class Conversation {
@@ -62,10 +60,11 @@ class Conversation {
 
 }  // namespace
 
-void greet(const Descriptor& socket, std::string_view token, std::string_view name, TimePoint deadline) {
+void greet(const Descriptor& socket, const ServedProtocol& protocol, std::string_view token,
+           std::string_view name, TimePoint deadline) {
   Conversation conversation(socket, deadline);
   const std::string nonce = random_nonce();
-  conversation.say(MessageKind::kHello, {std::string(kProtocol), std::string(name), nonce});
+  conversation.say(MessageKind::kHello, {std::string(protocol.name), std::string(name), nonce});
   const auto expect = [&](MessageKind kind) {
     const StoreMessage answer = conversation.hear();
     if (answer.kind == MessageKind::kRefused && answer.fields.size() == 1)
@@ -80,17 +79,18 @@ void greet(const Descriptor& socket, std::string_view token, std::string_view na
   conversation.end();
 }
 
-std::string recognise(const Descriptor& socket, std::string_view token, TimePoint deadline) {
+std::string recognise(const Descriptor& socket, const ServedProtocol& protocol, std::string_view token,
+                      TimePoint deadline) {
   Conversation conversation(socket, deadline);
   const StoreMessage hello = conversation.hear();
   if (hello.kind != MessageKind::kHello || hello.fields.size() != 3)
     throw CommError("something else than a greeting");
-  if (hello.fields[0] != kProtocol) {
-    conversation.say(MessageKind::kRefused,
-                     {fmt::format("this is a Reduction Server, which speaks {}; install the same version of "
-                                  "Lockstep on all hosts",
-                                  kProtocol)});
-    throw CommError("it speaks '{:.20}', this is {}", hello.fields[0], kProtocol);
+  if (hello.fields[0] != protocol.name) {
+    conversation.say(
+        MessageKind::kRefused,
+        {fmt::format("this is {}, which speaks {}; install the same version of Lockstep on all hosts",
+                     protocol.server, protocol.name)});
+    throw CommError("it speaks '{:.20}', this is {}", hello.fields[0], protocol.name);
   }
   const std::string nonce = random_nonce();
   conversation.say(MessageKind::kChallenge, {nonce});
@@ -109,4 +109,4 @@ std::string recognise(const Descriptor& socket, std::string_view token, TimePoin
   return hello.fields[1];
 }
 
-}  // namespace lockstep::reduction
+}  // namespace lockstep
