@@ -65,6 +65,7 @@ int run_cli(int argc, char** argv) {
   add_predict_command(app);
   add_generate_command(app);
   add_chat_command(app);
+  add_serve_params_command(app);
   add_serve_reduce_command(app);
   add_show_command(app);
   add_compare_command(app);

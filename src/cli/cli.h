@@ -15,6 +15,7 @@ void add_eval_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
 void add_generate_command(CLI::App& app);
 void add_chat_command(CLI::App& app);
+void add_serve_params_command(CLI::App& app);
 void add_serve_reduce_command(CLI::App& app);
 void add_show_command(CLI::App& app);
 void add_compare_command(CLI::App& app);

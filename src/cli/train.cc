@@ -22,7 +22,10 @@
 #include "launch/environment.h"
 #include "launch/error_file.h"
 #include "launch/launcher.h"
+#include "launch/token.h"
 #include "prepare/job_options.h"
+#include "run/async_coordinator.h"
+#include "run/async_worker.h"
 #include "run/join_workers.h"
 #include "run/resume.h"
 #include "run/run_folder.h"
@@ -37,6 +40,7 @@ struct TrainCommand {
   bool fresh = false;
   std::string from;
   int64_t most_restarts = 0;
+  std::string replay;  // the folder of an asynchronous run
   NodeFlags nodes;
 };
 
@@ -82,6 +86,28 @@ RunSummary run_to_end(TrainRun& run, ErrorReport& report) {
   }
 }
 
+// Of the command that starts this process: what its processes are started with.
+std::vector<std::string> worker_command(const TrainCommand& command) {
+  std::vector<std::string> words = {"/proc/self/exe", "train", command.file};
+  for (const std::string& change : command.overrides) {
+    words.emplace_back("--set");
+    words.push_back(change);
+  }
+  return words;
+}
+
+// Who makes the steps of a job whose workers push at their own pace.
+auto async_engine(const JobSpec& spec, const TrainCommand& command) {
+  AsyncOptions options;
+  options.workers = wanted_workers(spec).value_or(1);
+  options.worker_command = worker_command(command);
+  options.server_command = {"/proc/self/exe", "serve-params", "--index"};
+  options.replay = command.replay;
+  return [options](const JobParts& parts, TrainStep& train) -> std::unique_ptr<StepEngine> {
+    return std::make_unique<AsyncCoordinator>(parts, train, options);
+  };
+}
+
 // This process trains, alone or as one of several.
 void work(JobSpec spec, const TrainCommand& command, const std::optional<WorkerPlace>& placement,
           ErrorReport& report) {
@@ -92,6 +118,7 @@ void work(JobSpec spec, const TrainCommand& command, const std::optional<WorkerP
                      .out_descriptor = 2,
                      .join = {}};
   options.host = host_share(placement);
+  if (trains_async(spec)) options.engine = async_engine(spec, command);
   const bool leads = options.leads = !placement || placement->rank == 0;
   spec.strategy.workers = placement ? placement->size : 1;
   if (placement)
@@ -133,11 +160,7 @@ void start_workers(const JobSpec& spec, const TrainCommand& command, const Nodes
   if (says_finished(spec, command, nodes)) return;
   LaunchRequest request;
   request.nodes = nodes;
-  request.command = {"/proc/self/exe", "train", command.file};
-  for (const std::string& change : command.overrides) {
-    request.command.emplace_back("--set");
-    request.command.push_back(change);
-  }
+  request.command = worker_command(command);
   if (command.fresh) request.command.emplace_back("--fresh");
   if (!command.from.empty()) request.command.insert(request.command.end(), {"--from", command.from});
   // Between hosts, servers have hosts of their own, where somebody else starts them.
@@ -155,10 +178,59 @@ void start_workers(const JobSpec& spec, const TrainCommand& command, const Nodes
   if (result.exit_code != 0) throw Exit{result.exit_code};
 }
 
-void train(const TrainCommand& command, const Variables& variables, ErrorReport& report) {
-  const JobSpec spec = load_job(command.file, command.overrides);
+// The job of a run that is repeated, into another folder.
+JobSpec load_replay(TrainCommand& command) {
+  const std::string kept = command.replay + "/job.yaml";
+  if (command.file.empty()) command.file = kept;
+  const auto names_output = [](const std::string& change) { return change.starts_with("output="); };
+  if (std::none_of(command.overrides.begin(), command.overrides.end(), names_output))
+    command.overrides.push_back("output=" + command.replay + "-replay");
+  JobSpec spec = load_job(command.file, command.overrides);
+  spec.checkpoint.dir.clear();  // which has the other run's
+  std::error_code error;
+  if (std::filesystem::equivalent(spec.output, command.replay, error))
+    throw UserError("--replay {}: the output must be another folder; give --set output=FOLDER",
+                    command.replay);
+  if (!trains_async(spec))
+    throw UserError(
+        "--replay {}: the run was synchronous, and has no order of its own to repeat; train its job again: "
+        "lockstep train {} --set output=FOLDER",
+        command.replay, kept);
+  if (!std::filesystem::exists(pushes_path(command.replay)))
+    throw UserError("--replay {}: there is no {}, which says what to repeat", command.replay,
+                    pushes_path(command.replay));
+  return spec;
+}
+
+// Starts servers and workers from this process, which coordinates them.
+void train_async(const JobSpec& spec, const TrainCommand& command,
+                 const std::optional<WorkerPlace>& placement, ErrorReport& report) {
+  if ((placement && placement->size > 1) || command.nodes.nnodes.value_or(1) > 1)
+    throw UserError(
+        "{}: strategy.mode async runs on one host, and starts its workers and servers itself: start "
+        "`lockstep "
+        "train` once, without a launcher{}",
+        spec.where("strategy.mode"), placement ? fmt::format(" ({})", describe(*placement)) : "");
+  if (command.most_restarts > 0 && !placement) {
+    JobSpec coordinator = spec;
+    coordinator.strategy.workers = 1;
+    return start_workers(coordinator, command, Nodes{});
+  }
+  work(spec, command, placement, report);
+}
+
+void train(TrainCommand command, const Variables& variables, ErrorReport& report) {
+  if (command.file.empty() && command.replay.empty())
+    throw UserError("train needs a job file, or --replay with the folder of an asynchronous run");
+  const JobSpec spec =
+      command.replay.empty() ? load_job(command.file, command.overrides) : load_replay(command);
   refuse_not_yet(spec);  // before a launcher's word on the number of workers replaces the job's
   const std::optional<WorkerPlace> placement = placement_from(variables);
+  if (const auto coordinator = find_variable(variables, kCoordinatorVariable);
+      coordinator && trains_async(spec))
+    return run_async_worker(spec, placement.value_or(WorkerPlace{}),
+                            parse_host_port(*coordinator, kCoordinatorVariable), token_from(variables));
+  if (trains_async(spec)) return train_async(spec, command, placement, report);
   if (placement) {
     const int64_t each = workers_per_process(*placement, spec.strategy.workers.value_or(placement->size));
     if (each > 1) return start_workers(spec, command, nodes_from(*placement, each));
@@ -201,7 +273,7 @@ void add_node_flags(CLI::App& command, NodeFlags& flags) {
 void add_train_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("train", "train what a job file describes");
   auto options = std::make_shared<TrainCommand>();
-  command->add_option("job", options->file, "the job file")->required();
+  command->add_option("job", options->file, "the job file; may be left out with --replay");
   command
       ->add_option("--set", options->overrides,
                    "key=value, as in train.lr.base=1e-3 (may be given several times)")
@@ -214,6 +286,12 @@ void add_train_command(CLI::App& app) {
           "go on from this checkpoint, as in checkpoint-200, and remove later ones; by default from the "
           "newest")
       ->excludes(fresh);
+  command
+      ->add_option(
+          "--replay", options->replay,
+          "repeat the asynchronous run in this folder bit by bit, into another output (by default its "
+          "name with -replay), on any number of workers")
+      ->excludes("--from");
   command
       ->add_option("--max-restarts", options->most_restarts,
                    "start the workers of this host again after a crash, at most so often")

@@ -91,6 +91,9 @@ LOCKSTEP_CHOICE_NAMES(ModelHead, "causal_lm", "masked_lm", "sequence_classificat
 enum class LoraInit : uint8_t { kUniform, kGaussian };
 LOCKSTEP_CHOICE_NAMES(LoraInit, "uniform", "gaussian")
 
+enum class TrainMode : uint8_t { kSync, kAsync };
+LOCKSTEP_CHOICE_NAMES(TrainMode, "sync", "async")
+
 enum class ReduceVia : uint8_t { kDirect, kRing, kServer, kNone };
 LOCKSTEP_CHOICE_NAMES(ReduceVia, "direct", "ring", "server", "none")
 

@@ -51,6 +51,20 @@ std::vector<Field> vertex_fields() {
 
 std::vector<Field> strategy_fields() {
   return {
+      LOCKSTEP_FIELD(strategy.mode,
+                     "sync: all workers make every step together; async: each takes whole global batches and "
+                     "pushes its gradients to parameter servers when it is ready (docs/async.md)")
+          .defaults_to("sync"),
+      LOCKSTEP_FIELD(strategy.staleness,
+                     "of mode async: how many updates the weights that a gradient was computed with may be "
+                     "behind those that it is applied to; 0: synchronous, with its bits")
+          .defaults_to("16")
+          .at_least(0)
+          .at_most(32767),
+      LOCKSTEP_FIELD(strategy.servers, "of mode async: processes that hold the parameters and the optimizer")
+          .defaults_to("1")
+          .at_least(1)
+          .at_most(256),
       LOCKSTEP_FIELD(strategy.workers, "processes that share the work")
           .takes_auto()
           .at_least(1)

@@ -86,6 +86,42 @@ void refuse_pipeline(const JobSpec& spec) {
         where, strategy.pipeline);
 }
 
+// What parameter servers do not go with; what depends on the model is found when the run begins.
+void refuse_async(const JobSpec& spec) {
+  const StrategySpec& strategy = spec.strategy;
+  for (const char* path : {"strategy.staleness", "strategy.servers"})
+    if (strategy.mode == TrainMode::kSync && !spec.is_default(path))
+      throw UserError(
+          "{}: {} is of strategy.mode async, and the mode is sync; write strategy.mode: async, or "
+          "leave it out",
+          spec.where(path), path);
+  if (!trains_async(spec)) return;
+  const auto refuse = [&](bool found, std::string_view path, const std::string& value, std::string_view why,
+                          std::string_view instead) {
+    if (found)
+      throw UserError("{}: {} {} does not go with strategy.mode async: {}; use {}", spec.where(path), path,
+                      value, why, instead);
+  };
+  const OptimizerName optimizer = spec.train.optimizer.name;
+  refuse(optimizer == OptimizerName::kLamb || optimizer == OptimizerName::kAdafactor, "train.optimizer.name",
+         std::string(name_of(optimizer)),
+         "servers hold slices of tensors, and it needs norms or means of whole ones",
+         "adamw, adam, lion or sgd");
+  refuse(strategy.zero > 0, "strategy.zero", std::to_string(strategy.zero),
+         "servers hold the optimizer's state, and workers have none of it to share out", "strategy.zero 0");
+  refuse(strategy.pipeline > 1, "strategy.pipeline", std::to_string(strategy.pipeline),
+         "every worker computes whole gradients", "strategy.pipeline 1");
+  refuse(strategy.tensor > 1, "strategy.tensor", std::to_string(strategy.tensor),
+         "every worker computes whole gradients", "strategy.tensor 1");
+  refuse(strategy.reduce.via != ReduceVia::kDirect, "strategy.reduce.via",
+         std::string(name_of(strategy.reduce.via)), "workers do not add up each other's gradients",
+         "strategy.reduce.via direct");
+  refuse(strategy.reduce.order != SumOrder::kCanonical, "strategy.reduce.order", "fast",
+         "a worker adds up its own microbatches, in the canonical order", "strategy.reduce.order canonical");
+  refuse(spec.train.guard.non_finite == NonFinitePolicy::kRewind, "train.guard.non_finite", "rewind",
+         "leases in flight read weights that a rewind takes back", "train.guard.non_finite: skip or stop");
+}
+
 }  // namespace
 
 void refuse_not_yet(const JobSpec& spec) {
@@ -98,6 +134,7 @@ void refuse_not_yet(const JobSpec& spec) {
   need(strategy.reduce.via != ReduceVia::kRing, spec, "strategy.reduce.via", name_of(strategy.reduce.via),
        "use direct");
   refuse_with_servers(spec);
+  refuse_async(spec);
   need_no_evaluators(spec);
 }
 

@@ -235,6 +235,8 @@ struct ReduceSpec {
 };
 
 struct StrategySpec {
+  TrainMode mode = TrainMode::kSync;
+  int64_t staleness = 0, servers = 0;               // of mode async
   std::optional<int64_t> workers, threads, leaves;  // unset: auto
   int64_t zero = 0, pipeline = 1, tensor = 1;
   PipelineSchedule schedule = PipelineSchedule::k1F1B;

@@ -8,6 +8,10 @@
 
 namespace lockstep {
 
+bool trains_async(const JobSpec& spec) {
+  return spec.strategy.mode == TrainMode::kAsync && spec.strategy.staleness > 0;
+}
+
 std::optional<int64_t> wanted_workers(const JobSpec& spec) {
   if (spec.strategy.workers) return spec.strategy.workers;
   int64_t machines = 0;

@@ -14,6 +14,9 @@ inline constexpr size_t kTrainingPools = 2;
 // The pool of reduction servers, Vertex AI's position for them.
 inline constexpr size_t kServerPool = 2;
 
+// Whether workers push to parameter servers, each at its own pace: mode async, unless its bound is 0.
+bool trains_async(const JobSpec& spec);
+
 // strategy.workers, or one for every machine of the pools that train (0 and 1). Nothing: the job leaves it
 // open. One that is split into stages or by matrices has at least
 // as many as that takes. A cluster that has started the processes knows better than the pools.

@@ -106,6 +106,19 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("lost", record.lost);
 }
 
+template <RecordOf<AsyncSummary> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("staleness", record.staleness);
+  visit("servers", record.servers);
+  visit("replayed", record.replayed);
+  visit("ages", record.ages);
+  visit("mean_age", record.mean_age);
+  visit("leases_again", record.leases_again);
+  visit("lost", record.lost);
+  visit("stragglers", record.stragglers);
+  visit("log_bytes", record.log_bytes);
+}
+
 template <RecordOf<RunSummary> Record, typename Visitor>
 void visit_fields(Record& record, Visitor&& visit) {
   visit("status", record.status);
@@ -132,6 +145,7 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("reduce_order", record.reduce_order);
   visit("bucket_bytes", record.bucket_bytes);
   visit("reduction", record.reduction);
+  visit("async", record.async);
   visit("mesh", record.mesh);
   visit("zero", record.zero);
   visit("samples_per_second", record.samples_per_second);

@@ -44,6 +44,9 @@ class Writer {
   void operator()(std::string_view name, const std::vector<std::string>& values) {
     if (!values.empty()) key(name) += json(values).dump(-1, ' ', false, json::error_handler_t::replace);
   }
+  void operator()(std::string_view name, const std::vector<int64_t>& values) {
+    if (!values.empty()) key(name) += json(values).dump();
+  }
   template <typename T>
   void operator()(std::string_view name, const std::optional<T>& value) {
     if (value) (*this)(name, *value);
@@ -126,6 +129,16 @@ class Reader {
     if (!field.is_array() || !std::all_of(field.begin(), field.end(), is_text))
       fail(name, field, "a list of strings");
     values = field.get<std::vector<std::string>>();
+  }
+  void operator()(const char* name, std::vector<int64_t>& values) {
+    if (!object_.contains(name)) return;
+    const json& field = object_[name];
+    const auto is_count = [](const json& item) {
+      return item.is_number_integer() && !(item.is_number_unsigned() && item.get<uint64_t>() > kLargest);
+    };
+    if (!field.is_array() || !std::all_of(field.begin(), field.end(), is_count))
+      fail(name, field, "a list of whole numbers");
+    values = field.get<std::vector<int64_t>>();
   }
   void operator()(const char* name, std::optional<double>& value) {
     if (!object_.contains(name)) return;

@@ -92,6 +92,21 @@ struct ReductionSummary {
   bool operator==(const ReductionSummary&) const = default;
 };
 
+// What parameter servers and their workers did: docs/async.md.
+struct AsyncSummary {
+  int64_t staleness = 0, servers = 0;  // the bound; at the start
+  bool replayed = false;               // the run repeats another one
+  // Pushes that were applied, by how many versions their weights were behind: from 0 on.
+  std::vector<int64_t> ages;
+  double mean_age = 0;
+  int64_t leases_again = 0;             // that were handed out anew, since their worker was lost
+  std::vector<std::string> lost;        // workers, and why
+  std::vector<std::string> stragglers;  // workers that take much longer than the others for a lease
+  int64_t log_bytes = 0;
+
+  bool operator==(const AsyncSummary&) const = default;
+};
+
 struct RunSummary {
   std::string status;  // done, stopped_early, diverged, failed, preempted, interrupted
   std::string error;   // why it ended, unless it is done
@@ -114,6 +129,7 @@ struct RunSummary {
   std::string reduce_order;  // canonical; with any other, the bits depend on the number of workers
   int64_t bucket_bytes = 0;  // in which gradients are reduced; 0 on one worker
   std::optional<ReductionSummary> reduction;  // where there are such servers
+  std::optional<AsyncSummary> async;          // where workers push at their own pace
   std::optional<std::string> mesh;            // where workers split the model
   std::optional<int64_t> zero;                // ZeRO stage, where workers share out what they hold
 

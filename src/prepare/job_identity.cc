@@ -8,6 +8,7 @@
 #include "graph/text.h"
 #include "job/fields.h"
 #include "job/value.h"
+#include "job/workers.h"
 #include "model/hf/source.h"
 #include "prepare/job_options.h"
 
@@ -55,6 +56,14 @@ void add_schedule(Identity& identity, const Schedule& schedule, LrDecay decay) {
   identity.add("train.lr.falls_to_step", schedule.fall_end());
 }
 
+// The order of pushes decides bits too: it is in the run's log, and who repeats it has the same identity.
+void add_mode(Identity& identity, const JobSpec& spec) {
+  if (!trains_async(spec)) return;
+  identity.add("strategy.mode", name_of(spec.strategy.mode));
+  identity.add("strategy.staleness", spec.strategy.staleness);
+  identity.add("strategy.servers", spec.strategy.servers);
+}
+
 // Only where the canonical tree does not make the number of workers irrelevant.
 void add_workers(Identity& identity, const JobSpec& spec) {
   const ReduceSpec& reduce = spec.strategy.reduce;
@@ -85,6 +94,7 @@ Identity job_identity(const JobSpec& spec, const ResolvedJob& job, const Schedul
   add_schedule(identity, schedule, spec.train.lr.decay);
   identity.add("strategy.leaves", job.leaves);
   add_workers(identity, spec);
+  add_mode(identity, spec);
   // Where a rewind goes back to.
   if (spec.train.guard.non_finite == NonFinitePolicy::kRewind)
     identity.add("checkpoint.every", job.checkpoint_every.value_or(0));

@@ -36,6 +36,8 @@ PassOptions job_passes(const JobSpec& spec) {
 TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   TrainOptions options;
   options.passes = job_passes(spec);
+  // Servers hold slices of flat buffers, and know no rows.
+  if (trains_async(spec)) options.passes.disabled.emplace_back("row_gradients");
   options.optimizer = optimizer_of(spec);
   options.seed = static_cast<uint64_t>(spec.train.seed);
   options.microbatches = job.microbatches;

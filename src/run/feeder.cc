@@ -28,17 +28,24 @@ void check_columns(const Source& source, const TrainStep& step) {
 
 Feeder::Feeder(const Source& source, const StepOrder& order, const TrainStep& step, int64_t steps,
                const StreamOptions& options)
-    : source_(source), order_(order), tree_(step.tree()) {
+    : source_(source), order_(order), tree_(step.tree()), options_(options) {
   check_columns(source, step);
+  begin(1, steps);
+}
+
+void Feeder::begin(int64_t first_step, int64_t steps) {
+  stream_.reset();
+  first_step_ = first_step;
   BatchPlan plan;
   plan.batches = steps * tree_.microbatches();
   plan.rows = order_.microbatch();
   plan.records = [this](int64_t batch, int64_t row, std::span<int64_t> records,
                         std::vector<int64_t>* epochs) {
     const int64_t own = tree_.microbatches();
-    order_.records(batch / own * order_.samples(), tree_.microbatch(batch % own), row, records, epochs);
+    order_.records((first_step_ - 1 + batch / own) * order_.samples(), tree_.microbatch(batch % own), row,
+                   records, epochs);
   };
-  stream_ = std::make_unique<BatchStream>(source, std::move(plan), options);
+  stream_ = std::make_unique<BatchStream>(source_, std::move(plan), options_);
 }
 
 std::vector<int64_t> Feeder::records(int64_t step_number, int64_t microbatch) const {
@@ -49,7 +56,7 @@ std::vector<int64_t> Feeder::records(int64_t step_number, int64_t microbatch) co
 
 const Batch& Feeder::batch_of(int64_t step_number, int64_t microbatch) {
   if (const auto index = tree_.index_of(microbatch))
-    return stream_->get((step_number - 1) * tree_.microbatches() + *index);
+    return stream_->get((step_number - first_step_) * tree_.microbatches() + *index);
   // Only a diagnosis looks at what others do.
   if (!other_) other_ = std::make_unique<Batch>(source_.columns(), order_.microbatch());
   std::vector<int64_t> records, epochs;

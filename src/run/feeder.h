@@ -20,6 +20,9 @@ class Feeder {
   Feeder(const Source& source, const StepOrder& order, const TrainStep& step, int64_t steps,
          const StreamOptions& options = {});
 
+  // From here on only the microbatches of these steps are asked for: no others are made ahead of time.
+  void begin(int64_t first_step, int64_t steps);
+
   void load(TrainStep& step, int64_t step_number, int64_t microbatch);
 
   std::vector<int64_t> records(int64_t step_number, int64_t microbatch) const;
@@ -32,7 +35,9 @@ class Feeder {
 
   const Source& source_;
   StepOrder order_;
-  SumTree tree_;                  // which says which microbatches are this worker's
+  SumTree tree_;  // which says which microbatches are this worker's
+  StreamOptions options_;
+  int64_t first_step_ = 1;        // that the stream begins with
   std::unique_ptr<Batch> other_;  // of another worker's microbatch
   double seconds_ = 0;
   std::unique_ptr<BatchStream> stream_;

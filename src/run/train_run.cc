@@ -93,8 +93,10 @@ TrainRun::TrainRun(JobSpec spec, RunOptions options)
       joined_(join_others(parts_, options_)),
       workers_(joined_.all.get()),
       train_(fitting_step(parts_, *backend_, joined_.groups())),
+      engine_(options_.engine ? options_.engine(parts_, train_) : nullptr),
       reading_(parts_.spec, parts_.host),
       feeder_(*parts_.data.train, job_order(parts_), train_, parts_.steps(), reading_.train()),
+      pace_(parts_.host.local_rank),
       held_out_(job_held_out(parts_, *backend_, reading_.eval(), options_.leads, train_.units())),
       guard_(job_guard(parts_.spec)),
       examiner_(job_facts(parts_), parts_.model, parts_.options.passes, diagnosis_path(parts_.spec.output)) {}
@@ -112,6 +114,7 @@ RunSummary TrainRun::run() {
   };
   try {
     naming_place(mesh, [this] { loop(); });
+    gather();
     if (checkpoints_) checkpoints_->finish();
   } catch (const UserError& error) {
     end("failed", error.what(), kFailed);
@@ -121,6 +124,7 @@ RunSummary TrainRun::run() {
     throw;
   }
   RunSummary summary = summarise();
+  if (engine_) engine_->finish(summary.status);
   try {
     write(summary);
     if (watch_) watch_->finish(summary);
@@ -168,7 +172,20 @@ bool TrainRun::begin() {
   // What a rewind before the first checkpoint goes back to.
   if (!resumes && workers_.leads() && parts_.spec.train.guard.non_finite == NonFinitePolicy::kRewind)
     save(false);
+  if (engine_)
+    engine_->begin(state_.step, [this](const std::string& text) {
+      watch_ ? say(text) : void(*options_.out << text << "\n");
+    });
   return true;
+}
+
+void TrainRun::gather() {
+  if (engine_) engine_->gather();
+}
+
+void TrainRun::still_working(const std::string& what) {
+  workers_.still_working(what);
+  if (engine_) engine_->still_working();
 }
 
 TrainRun::Found TrainRun::begin_as_leader() {
@@ -256,11 +273,12 @@ void TrainRun::loop() {
   if (workers_.leads() && is_evaluation_left()) evaluate();
   // A run that was killed between its last evaluation and its end has nothing left to do.
   end_if_agreed();
-  while (summary_.status.empty() && state_.step < parts_.steps()) {
+  while (summary_.status.empty() && state_.step < last_step()) {
     one_step();
     if (first_step_seconds_ == 0) first_step_seconds_ = seconds_since_start();
   }
   if (!summary_.status.empty()) return hash_together();
+  gather();
   if (workers_.leads()) {
     if (checkpoints_->last_step() != state_.step) save(false);
     if (is_evaluation_left()) evaluate();
@@ -282,9 +300,15 @@ void TrainRun::one_step() {
   const double input_before = feeder_.seconds();
   const double comm_before = train_.comm_seconds();
   const double held_before = train_.held_seconds();
+  pace_.begin();
+  const Request request = [this] {
+    if (!engine_) pace_.wait(train_.tree().microbatches());
+    return static_cast<int64_t>(asked_by_signal());
+  };
   const StepResult result =
-      train_.accumulate([&](int64_t microbatch) { feeder_.load(train_, step, microbatch); }, step,
-                        [this] { return static_cast<int64_t>(asked_by_signal()); });
+      engine_ ? engine_->next(request)
+              : train_.accumulate([&](int64_t microbatch) { feeder_.load(train_, step, microbatch); }, step,
+                                  request);
   requested_ = static_cast<Ending>(result.request);
   const double accumulated = now();
   const double comm_of_sums = train_.comm_seconds() - comm_before;
@@ -298,7 +322,11 @@ void TrainRun::one_step() {
   record.samples = parts_.spec.train.global_batch;
   record.tokens = tokens_per_step();
   const Decision decision = guard_.decide({step, result.loss, result.grad_norm, result.count});
-  if (decision.action == Decision::Action::kApply) train_.apply(record.lr);
+  const bool applies = decision.action == Decision::Action::kApply;
+  if (engine_)
+    applies ? engine_->apply(record.lr) : engine_->skip();
+  else if (applies)
+    train_.apply(record.lr);
   const double applied = now();
 
   record.seconds = applied - start;
@@ -309,6 +337,7 @@ void TrainRun::one_step() {
   record.shares.other = train_.held_seconds() - held_before;
   record.shares.optimizer =
       applied - accumulated - (record.shares.exposed_comm - comm_of_sums) - record.shares.other;
+  if (engine_) record.shares = engine_->shares(record.seconds);
   act(decision, record);
 }
 
@@ -344,7 +373,10 @@ void TrainRun::act(const Decision& decision, StepRecord& record) {
   }
   if (watch_) watch_->step(record);
   if (decision.trouble != Trouble::kNone && workers_.leads()) {
-    if (train_.holders().is_split())
+    if (engine_)
+      say("no diagnosis: the step was computed elsewhere, from weights that are gone; repeat it with "
+          "strategy.mode sync, from the last checkpoint");
+    else if (train_.holders().is_split())
       say("no diagnosis: it runs a microbatch through the whole model, which no worker has; run the step on "
           "one "
           "worker, from the last checkpoint");
@@ -412,7 +444,7 @@ void TrainRun::hash_weights() {
 }
 
 void TrainRun::finish_step(bool examined) {
-  const bool last = state_.step == parts_.steps();
+  const bool last = state_.step == last_step();
   const bool evaluates = !last && held_out_.exists() && due(parts_.resolved.eval_every, state_.step);
   const bool saves = !last && due(parts_.resolved.checkpoint_every, state_.step);
   if (workers_.leads()) {
@@ -477,6 +509,7 @@ bool TrainRun::is_evaluation_left() const {
 
 void TrainRun::evaluate() {
   EvalRecord record;
+  gather();
   try {
     const SplitState::Evaluated gathered = split_ ? split_->evaluated() : SplitState::Evaluated{};
     train_.show(&gathered.addresses);
@@ -512,6 +545,8 @@ std::string TrainRun::save_before_failing() {
 
 void TrainRun::save(bool best) {
   if (!exchanges()) return;
+  gather();
+  if (engine_) engine_->sync();
   saved_before_evaluation_ = false;
   state_.guard = guard_.state();
   state_.held_out = held_out_.state();
@@ -527,13 +562,13 @@ void TrainRun::save(bool best) {
       pieces_.answer(kNextPiece, [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
         split_->read(tensor, first, into);
       });
-    workers_.still_working("a checkpoint");
+    still_working("a checkpoint");
   }
 }
 
 // For the checkpoint before this one, which may still be on its way.
 void TrainRun::wait_for_disk() {
-  while (!checkpoints_->idle_within(kLookAgain)) workers_.still_working("a checkpoint");
+  while (!checkpoints_->idle_within(kLookAgain)) still_working("a checkpoint");
 }
 
 void TrainRun::end(std::string status, std::string reason, int64_t exit_code) {
@@ -552,6 +587,8 @@ RunSummary TrainRun::summarise() {
   summary.final_loss = last_loss_;
   summary.weights_sha256 =
       train_.holders().is_split() || !train_.units().empty() ? weights_sha256_ : train_.weights_sha256();
+  // What the servers of a run that failed have is not known.
+  if (engine_ && !engine_->is_gathered()) summary.weights_sha256.clear();
   summary.identity_sha256 = parts_.identity.sha256();
   summary.final_eval = held_out_.last();
   summary.best_eval = held_out_.best();
@@ -578,6 +615,7 @@ RunSummary TrainRun::summarise() {
   summary.skipped_steps = state_.skipped;
   summary.restarts = state_.restarts;
   summary.input = input_summary(feeder_.report());
+  if (engine_) engine_->fill(summary);
   if (watch_) watch_->statistics().fill(summary);
   return summary;
 }

@@ -15,10 +15,12 @@
 #include "prepare/job_plan.h"
 #include "prepare/job_reading.h"
 #include "run/feeder.h"
+#include "run/pace.h"
 #include "run/run_folder.h"
 #include "run/run_state.h"
 #include "run/signals.h"
 #include "run/split_state.h"
+#include "run/step_engine.h"
 #include "run/watch.h"
 #include "run/workers.h"
 #include "train/checkpoint/run_lock.h"
@@ -39,6 +41,8 @@ struct RunOptions {
   HostShare host = {};          // which of its host's workers this is, and its part of the host
   // Meets the other workers, where the job has several.
   std::function<JoinedWorkers(const JobParts& parts)> join = {};
+  // Who makes the steps, where that is not this run itself.
+  std::function<std::unique_ptr<StepEngine>(const JobParts& parts, TrainStep& train)> engine = {};
 };
 
 class TrainRun {
@@ -54,6 +58,9 @@ class TrainRun {
  private:
   // The hash of the weights, where all workers have to make it together: while all are there.
   void hash_together();
+  void gather();
+  void still_working(const std::string& what);
+  int64_t last_step() const { return engine_ ? engine_->last_step(parts_.steps()) : parts_.steps(); }
   // What the leader has found in the output folder.
   enum class Found : uint8_t { kNothing, kCheckpoint, kFinished };
   // Where workers own pieces of the state: who reads and writes them for the leader.
@@ -94,7 +101,7 @@ class TrainRun {
   void wait_for_disk();
   // For work of the leader that the others wait for in agree().
   auto working_on(std::string what) {
-    return [this, what = std::move(what)] { workers_.still_working(what); };
+    return [this, what = std::move(what)] { still_working(what); };
   }
   void end(std::string status, std::string reason, int64_t exit_code);
   RunSummary summarise();
@@ -116,8 +123,10 @@ class TrainRun {
   JoinedWorkers joined_;
   Workers workers_;
   TrainStep train_;
+  std::unique_ptr<StepEngine> engine_;  // who makes the steps, where it is not train_
   JobReading reading_;
   Feeder feeder_;
+  Pace pace_;
   HeldOut held_out_;
   Guard guard_;
   Examiner examiner_;

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "fuzz/async_frame.h"
+#include "fuzz/async_log.h"
 #include "fuzz/block_file.h"
 #include "fuzz/checkpoint.h"
 #include "fuzz/csv.h"
@@ -85,6 +87,8 @@ TEST(FuzzCorpus, EveryFileIsTensorsOrAUserError) { replay("safetensors", check_s
 TEST(FuzzCorpus, EveryTextIsAManifestOrAUserError) { replay("checkpoint", check_manifest); }
 TEST(FuzzCorpus, EveryTextIsASavedStateOrAUserError) { replay("checkpoint", check_saved_state); }
 TEST(FuzzCorpus, EveryByteIsANoticeOrRefused) { replay("notice", check_notice); }
+TEST(FuzzCorpus, EveryByteIsAFrameOfAnAsynchronousRunOrRefused) { replay("async_frame", check_async_frame); }
+TEST(FuzzCorpus, EveryLogOfPushesIsReadAsItIsWrittenOrRefused) { replay("async_log", check_async_log); }
 TEST(FuzzCorpus, EveryByteIsAFrameOfSumsOrRefused) { replay("reduction_frame", check_reduction_frame); }
 TEST(FuzzCorpus, EveryByteIsACorpusOfTokensOrAUserError) { replay("tokens", check_tokens); }
 TEST(FuzzCorpus, EveryTextIsATokenizerOrAUserError) { replay("tokenizer_json", check_tokenizer_json); }

@@ -18,6 +18,8 @@ fixed_addresses=(setarch "$(uname -m)" -R)
 # Target, longest input, corpora where they are not called as it is. The longest are as short as still holds a few
 # records of each kind: longer ones only make every run slower.
 readonly TARGETS='
+async_frame 512
+async_log 512
 block_file 4096
 checkpoint 2048
 compressed 2048

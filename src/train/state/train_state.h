@@ -121,6 +121,8 @@ class TrainState {
   void bind_slice(Executable& executable, Slice slice, int64_t first) const;
   // All parameters, or those of the pieces that this worker owns.
   void* flat_params() const { return flat_.at("params").base; }
+  // Of a flat buffer that is whole ("params", "moment1", "average"), its first element.
+  void* flat_buffer(std::string_view name) const { return flat_.at(std::string(name)).base; }
   // Held by those who read the state in the background.
   StateGate& gate() const { return gate_; }
   int64_t bytes() const;  // what many hold together is a part of each one's

@@ -422,6 +422,12 @@ void TrainStep::meet_holders(const std::string& about) {
   meeting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+float TrainStep::update_scale() const {
+  float scale = 0;
+  backend_.download(&scale, addresses_.at("scale"), sizeof scale);
+  return scale;
+}
+
 StepResult TrainStep::run(double lr, const Loader& load) {
   const StepResult result = accumulate(load);
   apply(lr);

@@ -102,6 +102,11 @@ class TrainStep {
   // Where workers own pieces of the gradients, zero beside those of this one.
   std::vector<float> grad(std::string_view name) const;
 
+  // The gradients of the last accumulate(), a sum, from an element of the layout on, on the device; and what
+  // an update multiplies them with. For who updates elsewhere.
+  void* summed(int64_t element) { return sums_->slots().at(0, element); }
+  float update_scale() const;
+
   Backend& backend() { return backend_; }
   const FlatLayout& layout() const { return layout_; }
   const FlatLayout& whole() const { return state_.whole(); }  // of the model, whoever holds it
