@@ -23,6 +23,7 @@ std::optional<int64_t> wanted_workers(const JobSpec& spec) {
 }
 
 int64_t data_workers(const JobSpec& spec) {
+  if (trains_async(spec)) return 1;
   const int64_t workers = wanted_workers(spec).value_or(1);
   const int64_t replica = spec.strategy.pipeline * spec.strategy.tensor;
   if (workers % replica == 0) return workers / replica;

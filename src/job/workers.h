@@ -23,7 +23,7 @@ bool trains_async(const JobSpec& spec);
 std::optional<int64_t> wanted_workers(const JobSpec& spec);
 
 // Workers of a mesh who share the leaves of a step: all of them over pipeline times tensor. Throws UserError
-// where these do not divide the workers.
+// where these do not divide the workers. Who trains asynchronously shares with nobody.
 int64_t data_workers(const JobSpec& spec);
 
 // Fills in how gradients travel where pools say it: machines in pool 2 are Reduction Servers, unless

@@ -80,6 +80,16 @@ std::string reduction_text(const ReductionSummary& servers) {
   return text;
 }
 
+std::string async_text(const AsyncSummary& async) {
+  std::string text = fmt::format("{} server{}, weights {} updates behind on average, {} at most ({} allowed)",
+                                 async.servers, async.servers == 1 ? "" : "s", short_number(async.mean_age),
+                                 async.ages.empty() ? 0 : async.ages.size() - 1, async.staleness);
+  if (async.replayed) text += "; repeats another run";
+  if (!async.lost.empty()) text += fmt::format("; {} workers lost", async.lost.size());
+  for (const std::string& one : async.stragglers) text += "; " + one;
+  return text;
+}
+
 void add_settings(Facts& facts, const RunSummary& summary) {
   facts.whole("parameters", summary.parameters);
   facts.text("batch", batch_text(summary));
@@ -88,6 +98,7 @@ void add_settings(Facts& facts, const RunSummary& summary) {
   if (summary.mesh) facts.text("mesh", *summary.mesh);
   if (summary.zero) facts.whole("ZeRO stage", *summary.zero);
   if (summary.reduction) facts.text("reduction", reduction_text(*summary.reduction), Fact::Kind::kUncompared);
+  if (summary.async) facts.text("async", async_text(*summary.async), Fact::Kind::kUncompared);
   if (summary.reduce_order != "canonical") facts.text("reduce order", summary.reduce_order);
 }
 

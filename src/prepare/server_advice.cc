@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "job/workers.h"
 #include "prepare/job_options.h"
 
@@ -33,9 +35,27 @@ std::string verdict(int64_t hosts, int64_t servers) {
                      rate);
 }
 
+// How much slower a worker may be before the others wait for it (docs/async.md).
+std::vector<std::string> async_advice(const JobSpec& spec) {
+  const int64_t workers = job_workers(spec), staleness = spec.strategy.staleness;
+  std::vector<std::string> lines = {fmt::format(
+      "asynchronous: {} worker{} push to {} parameter server{}, weights at most {} updates behind", workers,
+      workers == 1 ? "" : "s", spec.strategy.servers, spec.strategy.servers == 1 ? "" : "s", staleness)};
+  if (workers > 1)
+    lines.push_back(fmt::format(
+        "one that is up to {:.3g} times slower than the others holds nobody up; five times slower "
+        "needs strategy.staleness {} for 0.85 of the speed of all",
+        static_cast<double>(staleness) / static_cast<double>(workers - 1),
+        static_cast<int64_t>(std::ceil(0.85 * static_cast<double>(5 * (workers - 1) + 1))) - 1));
+  return lines;
+}
+
 }  // namespace
 
 std::vector<std::string> server_advice(const JobSpec& spec) {
+  if (trains_async(spec)) return async_advice(spec);
+  if (spec.strategy.mode == TrainMode::kAsync)
+    return {"strategy.staleness 0: synchronous training, without parameter servers"};
   const bool served = spec.strategy.reduce.via == ReduceVia::kServer;
   const int64_t workers = job_workers(spec);
   const bool by_pools = !spec.strategy.workers && wanted_workers(spec);

@@ -273,6 +273,30 @@ TEST(AsyncRun, ASignalEndsItWithACheckpointToGoOnFrom) {
   expect_sound_log(job, "run", 400);
 }
 
+// Which records a checkpoint has seen is in the log alone.
+TEST(AsyncRun, ACheckpointWithoutItsLogIsRefused) {
+  const TrainCase job(kJob);
+  job.trained("run", async(2, 1, 4));
+  const std::string whole = job.text("run", "pushes.log");
+  const Settings longer = async(2, 1, 4, {"train.steps=60", "train.lr.decay=constant"});
+  job.trained("other", async(2, 1, 4, {"train.lr.decay=constant"}));
+  const std::string path = pushes_path(job.output("other"));
+  write_file(path, read_file(path).substr(0, 84 + 10 * 12));
+  const Ended cut = job.train("other", longer);
+  EXPECT_EQ(cut.code, 2) << cut.err;
+  expect_has(cut.err, "ends after push 12, and the checkpoint is of push 40");
+  write_file(path, whole);
+  expect_has(job.train("other", longer).err, "is the log of another run");
+  std::filesystem::remove(path);
+  expect_has(job.train("other", longer).err, "pushes.log");
+  const Ended other = LockstepProcess({"train", "--replay", job.output("run"), "--set",
+                                       "output=" + job.output("again"), "--set", "train.seed=9"},
+                                      job.log("again"))
+                          .wait();
+  EXPECT_EQ(other.code, 2) << other.err;
+  expect_has(other.err, "is of a run with the identity");
+}
+
 // A file that may not grow is what a full disk is to the log.
 TEST(AsyncRun, AFullDiskUnderTheLogEndsTheRun) {
   const TrainCase job(kJob);
@@ -315,6 +339,22 @@ std::string refusal(const TrainCase& job, const Settings& settings) {
   const Ended ended = job.train("refused", settings);
   EXPECT_EQ(ended.code, 2) << ended.err;
   return ended.err;
+}
+
+TEST(AsyncRun, CheckSaysWhatTheBoundPermits) {
+  const TrainCase job(kJob);
+  const auto checked = [&](const Settings& settings) {
+    std::vector<std::string> arguments = job.arguments("none", settings);
+    arguments[0] = "check";
+    return LockstepProcess(arguments, job.log("check")).wait().out;
+  };
+  // More workers than leaves: each has all of them.
+  const std::string text = checked(async(8, 2, 14));
+  expect_has(text, "8 workers push to 2 parameter servers, weights at most 14 updates behind");
+  expect_has(text, "up to 2 times slower");
+  expect_has(text, "needs strategy.staleness 30");
+  expect_has(checked(async(4, 1, 13)), "needs strategy.staleness 13");
+  expect_has(checked(async(2, 1, 0)), "strategy.staleness 0: synchronous");
 }
 
 TEST(AsyncRun, RefusesWhatDoesNotGoWithIt) {
