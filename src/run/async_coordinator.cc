@@ -30,6 +30,11 @@ constexpr int64_t kMostStarts = 3;
 // That processes have to end by themselves once the run is over.
 constexpr milliseconds kFarewell{5000};
 
+constexpr const char* kServerLost =
+    "what it held since the last checkpoint is lost: start the run again, and it goes on from there "
+    "(lockstep "
+    "train --max-restarts N does so by itself)";
+
 std::string text_of(std::span<const std::byte> payload) {
   return {reinterpret_cast<const char*>(payload.data()), payload.size()};
 }
@@ -125,6 +130,7 @@ void AsyncCoordinator::begin(int64_t step, std::function<void(const std::string&
 void AsyncCoordinator::start_processes() {
   token_ = token_from(options_.inherited);
   if (token_.empty()) token_ = random_token();
+  started_ = steady_clock::now();
   door_ = std::make_unique<async::Door>(HostPort{"127.0.0.1", 0}, token_);
   crew_ = std::make_unique<async::Crew>(parts_.spec.output + "/logs", say_);
   const std::string address = to_string(door_->address());
@@ -184,7 +190,7 @@ void AsyncCoordinator::service(milliseconds time) {
     throw DeviceError("poll: {}", std::strerror(errno));
   admit_guests();
   look_after_processes();
-  servers_.move();
+  move_servers();
   for (Seat& seat : seats_) {
     try {
       seat.channel->read_some([&](const AsyncHeader& header, std::span<const std::byte> payload) {
@@ -302,15 +308,24 @@ void AsyncCoordinator::lose(Seat& seat, const std::string& why) {
   lost_.push_back(text);
 }
 
+void AsyncCoordinator::move_servers() {
+  try {
+    servers_.move();
+  } catch (const CommError& error) {
+    std::string still;
+    for (int64_t i = 1; i <= servers_.count(); ++i)
+      if (crew_->is_stopped(fmt::format("server-{}", i)))
+        still += fmt::format("; server-{} stands still (SIGSTOP, or a debugger)", i);
+    throw CommError("{}{}; {}", error.what(), still, kServerLost);
+  }
+}
+
 void AsyncCoordinator::look_after_processes() {
   for (const async::Crew::Gone& gone : crew_->look()) {
     if (finished_) continue;
     const std::string how = describe(gone.ending);
     if (gone.name.starts_with("server-"))
-      throw CommError(
-          "{} has ended: {}{}; what it held since the last checkpoint is lost: start the run again, and it "
-          "goes on from there (lockstep train --max-restarts N does so by itself)",
-          gone.name, how, last_lines(gone.last_lines));
+      throw CommError("{} has ended: {}{}; {}", gone.name, how, last_lines(gone.last_lines), kServerLost);
     // What all find in the job or on the host, another one would find again.
     if (gone.ending.unanimous()) throw CommError("{} {}{}", gone.name, how, last_lines(gone.last_lines));
     bool told = false;
@@ -334,6 +349,10 @@ void AsyncCoordinator::look_after_processes() {
 }
 
 void AsyncCoordinator::require_workers() {
+  if (seats_taken_ == 0 &&
+      steady_clock::now() - started_ > std::chrono::duration<double>(parts_.spec.strategy.deadline))
+    throw CommError("none of the {} workers has come within {} s (strategy.deadline)", options_.workers,
+                    parts_.spec.strategy.deadline);
   for (int64_t rank = 0; rank < options_.workers; ++rank)
     if (crew_->is_running(worker_name(rank))) return;
   if (std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) { return !seat.over; })) return;
@@ -344,7 +363,7 @@ void AsyncCoordinator::require_workers() {
   poll(entries.data(), entries.size(), kSettle);
   for (const async::Crew::Gone& gone : crew_->look())
     if (gone.name.starts_with("server-"))
-      throw CommError("{} has ended: {}", gone.name, describe(gone.ending));
+      throw CommError("{} has ended: {}; {}", gone.name, describe(gone.ending), kServerLost);
   std::string all;
   for (const std::string& one : lost_) all += "\n  " + one;
   throw CommError("no worker is left:{}", all);
@@ -392,7 +411,7 @@ void AsyncCoordinator::grant_all() {
       granted = true;
     }
   if (!granted) return;
-  servers_.move();
+  move_servers();
   for (Seat& seat : seats_) {
     try {
       if (!seat.over) seat.channel->write_some();

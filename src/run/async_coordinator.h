@@ -95,6 +95,7 @@ class AsyncCoordinator : public StepEngine {
   void greet(Seat& seat);
   void take_push(Seat& seat, const async::AsyncHeader& header, const async::PushFacts& facts);
   void look_after_processes();
+  void move_servers();
   void look_for_stalled();
   void lose(Seat& seat, const std::string& why);
   void require_workers();
@@ -124,7 +125,8 @@ class AsyncCoordinator : public StepEngine {
   std::deque<Push> pushes_;       // that wait for their turn
   std::optional<Push> deciding_;  // the one that next() gave
   std::optional<Push> decided_;   // the last one
-  bool loaded_ = false;           // servers have the state
+  TimePoint started_ = {};
+  bool loaded_ = false;  // servers have the state
   bool finished_ = false;
   int64_t seats_taken_ = 0;
   int64_t updates_ = 0;

@@ -120,6 +120,7 @@ class AsyncInTraining {
   }
   std::vector<pid_t> servers() const { return children_of(process_.pid(), "serve-params"); }
   LockstepProcess& process() { return process_; }
+  void wait_for_more() { wait_for_metrics(events_, process_); }
 
  private:
   FolderEvents events_;
@@ -197,6 +198,29 @@ TEST(AsyncRun, AKilledWorkerCostsNoRecord) {
   EXPECT_EQ(replayed(job, "run", "again", 2).weights_sha256, job.summary("run").weights_sha256);
 }
 
+// Somebody else starts another worker, while the only one of the run stands still.
+TEST(AsyncRun, AnotherWorkerMayJoin) {
+  const TrainCase job(kJob);
+  const std::string token(32, 'a');
+  const Settings settings = async(1, 1, 30, {"train.steps=200"});
+  AsyncInTraining run(job, "run", settings, {}, {.environment = {"LOCKSTEP_TOKEN=" + token}});
+  const pid_t first = run.workers().at(0);
+  const std::string address = variables_of(first).at(kCoordinatorVariable);
+  ::kill(first, SIGSTOP);
+  // What it had pushed before is applied; everything after that is the other one's.
+  const size_t before = log_of(job, "run").pushes.size();
+  LockstepProcess other(job.arguments("run", settings), job.log("other"),
+                        {.environment = {"LOCKSTEP_TOKEN=" + token, "LOCKSTEP_COORDINATOR=" + address,
+                                         "RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2"}});
+  while (log_of(job, "run").pushes.size() < before + 4) run.wait_for_more();
+  ::kill(first, SIGCONT);
+  const Ended ended = run.process().wait();
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(other.wait().code, 0);
+  expect_sound_log(job, "run", 200);
+  EXPECT_GT(job.summary("run").async->ages.size(), 1u) << "one worker alone is never behind";
+}
+
 // A server's part of the model is gone with it: the run says so, and goes on from its checkpoint.
 TEST(AsyncRun, AKilledServerEndsTheRunWhichGoesOnFromItsCheckpoint) {
   const TrainCase job(kJob);
@@ -242,6 +266,7 @@ TEST(AsyncRun, AStoppedServerIsNamedWithinTheDeadline) {
   EXPECT_EQ(ended.code, 1);
   expect_has(ended.err, "server-1 at ");
   expect_has(ended.err, "has said nothing for");
+  expect_has(ended.err, "server-1 stands still (SIGSTOP, or a debugger)");
 }
 
 TEST(AsyncRun, AStoppedWorkersLeaseGoesToAnother) {
