@@ -1,7 +1,6 @@
 #include "prepare/layouts.h"
 
 #include <algorithm>
-#include <set>
 
 #include "base/error.h"
 #include "prepare/job_options.h"
@@ -63,16 +62,17 @@ class LayoutPlanner {
     state_ = state_bytes(model_, job_train_options(alone, job));
   }
 
-  // With the least recomputation that fits, else with the most.
+  // With the least recomputation that fits, else with the most: where that does not, none does.
   PlannedLayout plan(Layout layout) {
-    PlannedLayout planned;
-    for (const Recompute recompute : {Recompute::kNone, Recompute::kCheap, Recompute::kBlock}) {
+    layout.recompute = Recompute::kBlock;
+    const PlannedLayout most = attempt(layout);
+    if (!most.fits) return most;
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kCheap}) {
       if (recompute < spec_.train.recompute) continue;
       layout.recompute = recompute;
-      planned = attempt(layout);
-      if (planned.fits || !planned.planned) break;
+      if (const PlannedLayout planned = attempt(layout); planned.fits) return planned;
     }
-    return planned;
+    return most;
   }
 
  private:
@@ -102,10 +102,10 @@ class LayoutPlanner {
       if (planned.bytes > devices_.bytes) return planned;
       planned.planned = true;
       planned.bytes = 0;
+      take_fuller(planned, spec, job, 0);
       // The first stage holds the activations of most microbatches and the table of tokens, the last one the
-      // head.
-      for (const int64_t rank : std::set<int64_t>{0, devices_.count - 1})
-        take_fuller(planned, spec, job, rank);
+      // head. Within a stage all take the same.
+      if (layout.pipeline > 1) take_fuller(planned, spec, job, devices_.count - 1);
       planned.fits = planned.bytes <= devices_.bytes;
     } catch (const UserError& error) {
       planned.refused = error.what();
@@ -207,6 +207,9 @@ std::string layout_table(const std::vector<PlannedLayout>& layouts, const Device
                        fmt::format("{}{:.2f}", one.planned ? "" : "> ", gib(one.bytes)), note(one));
   }
   for (const auto& [reason, count] : refusals) out += fmt::format("  {} more: {}\n", count, reason);
+  if (std::ranges::any_of(layouts,
+                          [](const PlannedLayout& one) { return one.fits && one.layout.pipeline > 1; }))
+    out += "  stages of a pipeline run on processors so far (device: cpu)\n";
   if (layouts.empty() || !layouts[0].fits)
     return out + "none fits: use more or larger devices, a smaller microbatch or model\n";
   return out +

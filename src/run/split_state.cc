@@ -125,7 +125,7 @@ void SplitState::take(const StateTensor& tensor, Slice given, const std::byte* f
 
 SplitState::Evaluated SplitState::evaluated() {
   Evaluated all;
-  if (train_.state().ownership().splits_params()) return all;
+  if (!train_.units().empty()) return all;
   std::vector<std::byte> piece(static_cast<size_t>(kCheckpointStaging));
   for (const StateTensor& named : train_.state().model()) {
     const StateTensor& tensor = train_.state().evaluated_tensor(named.name);
