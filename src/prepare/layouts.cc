@@ -1,8 +1,10 @@
 #include "prepare/layouts.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "prepare/job_options.h"
 
 namespace lockstep {
@@ -50,11 +52,7 @@ StateBytes state_bytes(const Model& model, const TrainOptions& options) {
 class LayoutPlanner {
  public:
   LayoutPlanner(const JobSpec& spec, const InputSizes& inputs, const DeviceSet& devices)
-      : spec_(spec),
-        inputs_(inputs),
-        devices_(devices),
-        model_(build_job_model(spec, inputs)),
-        backend_(make_null_backend()) {
+      : spec_(spec), inputs_(inputs), devices_(devices), model_(build_job_model(spec, inputs)) {
     JobSpec alone = spec;
     alone.strategy = {};
     alone.strategy.workers = 1;
@@ -63,7 +61,7 @@ class LayoutPlanner {
   }
 
   // With the least recomputation that fits, else with the most: where that does not, none does.
-  PlannedLayout plan(Layout layout) {
+  PlannedLayout plan(Layout layout) const {
     layout.recompute = Recompute::kBlock;
     const PlannedLayout most = attempt(layout);
     if (!most.fits) return most;
@@ -92,7 +90,7 @@ class LayoutPlanner {
     return spec;
   }
 
-  PlannedLayout attempt(const Layout& layout) {
+  PlannedLayout attempt(const Layout& layout) const {
     PlannedLayout planned;
     planned.layout = layout;
     try {
@@ -113,8 +111,9 @@ class LayoutPlanner {
     return planned;
   }
 
-  void take_fuller(PlannedLayout& planned, const JobSpec& spec, const ResolvedJob& job, int64_t rank) {
-    const JobPlan plan = plan_job(spec, job, model_, inputs_, *backend_, {}, rank);
+  void take_fuller(PlannedLayout& planned, const JobSpec& spec, const ResolvedJob& job, int64_t rank) const {
+    const auto backend = make_null_backend();
+    const JobPlan plan = plan_job(spec, job, model_, inputs_, *backend, {}, rank);
     const TrainMemory& memory = plan.memory;
     const int64_t bytes = memory.bytes() + plan.beside.evaluation;
     if (bytes <= planned.bytes) return;
@@ -129,7 +128,6 @@ class LayoutPlanner {
   const InputSizes& inputs_;
   DeviceSet devices_;
   Model model_;
-  std::unique_ptr<Backend> backend_;
   StateBytes state_;
 };
 
@@ -164,16 +162,20 @@ std::vector<std::string> settings_of(const Layout& layout) {
 
 std::vector<PlannedLayout> plan_layouts(const JobSpec& spec, const InputSizes& inputs,
                                         const DeviceSet& devices) {
-  LayoutPlanner planner(spec, inputs, devices);
-  std::vector<PlannedLayout> layouts;
+  std::vector<Layout> asked;
   for (const int64_t tensor : divisors(devices.count)) {
     if (tensor > kMostTensor) continue;
     for (const int64_t pipeline : divisors(devices.count / tensor)) {
       const int64_t data = devices.count / tensor / pipeline;
       for (int64_t zero = 0; zero <= (data > 1 ? kLastStage : 0); ++zero)
-        layouts.push_back(planner.plan({data, pipeline, tensor, zero}));
+        asked.push_back({data, pipeline, tensor, zero});
     }
   }
+  const LayoutPlanner planner(spec, inputs, devices);
+  std::vector<PlannedLayout> layouts(asked.size());
+  ThreadPool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  pool.run(static_cast<int64_t>(asked.size()),
+           [&](int64_t i) { layouts[static_cast<size_t>(i)] = planner.plan(asked[static_cast<size_t>(i)]); });
   std::stable_sort(layouts.begin(), layouts.end(), [](const PlannedLayout& a, const PlannedLayout& b) {
     if (a.fits != b.fits) return a.fits;
     return a.fits ? price(a.layout) < price(b.layout) : a.refused.empty() && !b.refused.empty();

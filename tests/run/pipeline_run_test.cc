@@ -93,9 +93,9 @@ TEST(PipelineRun, ParametersInPiecesGiveTheBitsOfOne) {
 
 TEST(PipelineRun, BeginsWithTheWeightsOfAnotherRun) {
   const TrainCase job(kLlamaJob);
-  job.trained("base", kFive + Settings{"train.steps=2"});
-  const Settings settings =
-      kFive + Settings{"train.steps=3", "train.init_from.run=" + job.output("base"), "train.ema=0.9"};
+  job.trained("base", kFive + Settings{"train.steps=2", "train.lr.warmup=1"});
+  const Settings settings = kFive + Settings{"train.steps=3", "train.lr.warmup=1",
+                                             "train.init_from.run=" + job.output("base"), "train.ema=0.9"};
   const RunSummary one = job.trained("one", settings);
   for (const Layout& how : {Layout{1, 3}, {2, 2, "1f1b", {"strategy.zero=3", "strategy.transport=ucx"}}})
     EXPECT_EQ(job.trained(fmt::format("stages-{}", how.pipeline), settings + settings_of(how)).weights_sha256,
