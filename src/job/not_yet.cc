@@ -74,16 +74,6 @@ void refuse_pipeline(const JobSpec& spec) {
         "{}: stages of a pipeline cannot train alone, as strategy.reduce.via none asks; use direct", where);
   if (strategy.reduce.order == SumOrder::kFast)
     throw UserError("{}: a pipeline adds up in the canonical order; leave strategy.reduce.order out", where);
-  if (strategy.zero > 1)
-    throw UserError(
-        "{}: strategy.zero {} lets gradients go after each leaf, and a pipeline has several in flight; use "
-        "strategy.zero 1",
-        where, strategy.zero);
-  if (!spec.train.init_from.run.empty() || !spec.model.hf.empty())
-    throw UserError(
-        "{}: weights of files are not given to the stages of a pipeline; start the run on one worker, and go "
-        "on from its checkpoint with strategy.pipeline {}",
-        where, strategy.pipeline);
 }
 
 // What parameter servers do not go with; what depends on the model is found when the run begins.

@@ -1,9 +1,10 @@
 #include "prepare/layouts.h"
 
 #include <algorithm>
-#include <set>
+#include <thread>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "prepare/job_options.h"
 
 namespace lockstep {
@@ -51,11 +52,7 @@ StateBytes state_bytes(const Model& model, const TrainOptions& options) {
 class LayoutPlanner {
  public:
   LayoutPlanner(const JobSpec& spec, const InputSizes& inputs, const DeviceSet& devices)
-      : spec_(spec),
-        inputs_(inputs),
-        devices_(devices),
-        model_(build_job_model(spec, inputs)),
-        backend_(make_null_backend()) {
+      : spec_(spec), inputs_(inputs), devices_(devices), model_(build_job_model(spec, inputs)) {
     JobSpec alone = spec;
     alone.strategy = {};
     alone.strategy.workers = 1;
@@ -63,16 +60,17 @@ class LayoutPlanner {
     state_ = state_bytes(model_, job_train_options(alone, job));
   }
 
-  // With the least recomputation that fits, else with the most.
-  PlannedLayout plan(Layout layout) {
-    PlannedLayout planned;
-    for (const Recompute recompute : {Recompute::kNone, Recompute::kCheap, Recompute::kBlock}) {
+  // With the least recomputation that fits, else with the most: where that does not, none does.
+  PlannedLayout plan(Layout layout) const {
+    layout.recompute = Recompute::kBlock;
+    const PlannedLayout most = attempt(layout);
+    if (!most.fits) return most;
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kCheap}) {
       if (recompute < spec_.train.recompute) continue;
       layout.recompute = recompute;
-      planned = attempt(layout);
-      if (planned.fits || !planned.planned) break;
+      if (const PlannedLayout planned = attempt(layout); planned.fits) return planned;
     }
-    return planned;
+    return most;
   }
 
  private:
@@ -92,7 +90,7 @@ class LayoutPlanner {
     return spec;
   }
 
-  PlannedLayout attempt(const Layout& layout) {
+  PlannedLayout attempt(const Layout& layout) const {
     PlannedLayout planned;
     planned.layout = layout;
     try {
@@ -102,10 +100,10 @@ class LayoutPlanner {
       if (planned.bytes > devices_.bytes) return planned;
       planned.planned = true;
       planned.bytes = 0;
+      take_fuller(planned, spec, job, 0);
       // The first stage holds the activations of most microbatches and the table of tokens, the last one the
-      // head.
-      for (const int64_t rank : std::set<int64_t>{0, devices_.count - 1})
-        take_fuller(planned, spec, job, rank);
+      // head. Within a stage all take the same.
+      if (layout.pipeline > 1) take_fuller(planned, spec, job, devices_.count - 1);
       planned.fits = planned.bytes <= devices_.bytes;
     } catch (const UserError& error) {
       planned.refused = error.what();
@@ -113,8 +111,9 @@ class LayoutPlanner {
     return planned;
   }
 
-  void take_fuller(PlannedLayout& planned, const JobSpec& spec, const ResolvedJob& job, int64_t rank) {
-    const JobPlan plan = plan_job(spec, job, model_, inputs_, *backend_, {}, rank);
+  void take_fuller(PlannedLayout& planned, const JobSpec& spec, const ResolvedJob& job, int64_t rank) const {
+    const auto backend = make_null_backend();
+    const JobPlan plan = plan_job(spec, job, model_, inputs_, *backend, {}, rank);
     const TrainMemory& memory = plan.memory;
     const int64_t bytes = memory.bytes() + plan.beside.evaluation;
     if (bytes <= planned.bytes) return;
@@ -129,7 +128,6 @@ class LayoutPlanner {
   const InputSizes& inputs_;
   DeviceSet devices_;
   Model model_;
-  std::unique_ptr<Backend> backend_;
   StateBytes state_;
 };
 
@@ -164,16 +162,20 @@ std::vector<std::string> settings_of(const Layout& layout) {
 
 std::vector<PlannedLayout> plan_layouts(const JobSpec& spec, const InputSizes& inputs,
                                         const DeviceSet& devices) {
-  LayoutPlanner planner(spec, inputs, devices);
-  std::vector<PlannedLayout> layouts;
+  std::vector<Layout> asked;
   for (const int64_t tensor : divisors(devices.count)) {
     if (tensor > kMostTensor) continue;
     for (const int64_t pipeline : divisors(devices.count / tensor)) {
       const int64_t data = devices.count / tensor / pipeline;
       for (int64_t zero = 0; zero <= (data > 1 ? kLastStage : 0); ++zero)
-        layouts.push_back(planner.plan({data, pipeline, tensor, zero}));
+        asked.push_back({data, pipeline, tensor, zero});
     }
   }
+  const LayoutPlanner planner(spec, inputs, devices);
+  std::vector<PlannedLayout> layouts(asked.size());
+  ThreadPool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  pool.run(static_cast<int64_t>(asked.size()),
+           [&](int64_t i) { layouts[static_cast<size_t>(i)] = planner.plan(asked[static_cast<size_t>(i)]); });
   std::stable_sort(layouts.begin(), layouts.end(), [](const PlannedLayout& a, const PlannedLayout& b) {
     if (a.fits != b.fits) return a.fits;
     return a.fits ? price(a.layout) < price(b.layout) : a.refused.empty() && !b.refused.empty();
@@ -207,6 +209,9 @@ std::string layout_table(const std::vector<PlannedLayout>& layouts, const Device
                        fmt::format("{}{:.2f}", one.planned ? "" : "> ", gib(one.bytes)), note(one));
   }
   for (const auto& [reason, count] : refusals) out += fmt::format("  {} more: {}\n", count, reason);
+  if (std::ranges::any_of(layouts,
+                          [](const PlannedLayout& one) { return one.fits && one.layout.pipeline > 1; }))
+    out += "  stages of a pipeline run on processors so far (device: cpu)\n";
   if (layouts.empty() || !layouts[0].fits)
     return out + "none fits: use more or larger devices, a smaller microbatch or model\n";
   return out +

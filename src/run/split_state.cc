@@ -26,9 +26,9 @@ void for_pieces(const StateTensor& tensor, Slice wanted, const Visit& visit) {
   }
 }
 
-// Where tensors may be that are split. Parameters are in two of them.
-std::array<const std::vector<StateTensor>*, 4> lists_of(const TrainState& state) {
-  return {&state.optimizer(), &state.averages(), &state.model(), &state.params()};
+// Where tensors may be that are split. Parameters, and frozen ones, are in two of them.
+std::array<const std::vector<StateTensor>*, 5> lists_of(const TrainState& state) {
+  return {&state.optimizer(), &state.averages(), &state.model(), &state.params(), &state.frozen()};
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ void SplitState::take(const StateTensor& tensor, Slice given, const std::byte* f
 
 SplitState::Evaluated SplitState::evaluated() {
   Evaluated all;
-  if (train_.state().ownership().splits_params()) return all;
+  if (!train_.units().empty()) return all;
   std::vector<std::byte> piece(static_cast<size_t>(kCheckpointStaging));
   for (const StateTensor& named : train_.state().model()) {
     const StateTensor& tensor = train_.state().evaluated_tensor(named.name);

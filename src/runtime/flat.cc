@@ -26,9 +26,9 @@ std::vector<int64_t> first_blocks(const Graph& graph) {
 
 }  // namespace
 
-void FlatLayout::add(std::string name, const Shape& shape, int64_t block) {
+void FlatLayout::add(std::string name, const Shape& shape, int64_t block, int stage) {
   LOCKSTEP_CHECK(statistics_.empty(), "parameter {} after the statistics", name);
-  entries_.push_back({std::move(name), shape, numel_, block});
+  entries_.push_back({std::move(name), shape, numel_, block, stage});
   numel_ += padded(shape);
 }
 

@@ -23,6 +23,7 @@ struct FlatEntry {
   Shape shape;
   int64_t offset = 0;  // in elements
   int64_t block = 0;   // of the model, which first uses it: how many marks (ops/checkpoint.cc) come before
+  int stage = 0;  // of a pipeline; where a worker has several, their gradients are final at different times
 };
 
 // A parameter that is not trained: it keeps the type it is stored in, and has no gradient and no optimizer
@@ -39,7 +40,7 @@ class FlatLayout {
   explicit FlatLayout(DType dtype) : dtype_(dtype) {}
 
   // All parameters come before the first statistic.
-  void add(std::string name, const Shape& shape, int64_t block = 0);
+  void add(std::string name, const Shape& shape, int64_t block = 0, int stage = 0);
   void add_statistic(std::string name, const Shape& shape);
   std::span<const FlatEntry> entries() const { return entries_; }        // parameters
   std::span<const FlatEntry> statistics() const { return statistics_; }  // offsets from numel() on

@@ -76,6 +76,7 @@ void expect_one_hash(const std::vector<std::string>& settings) {
                   .weights_sha256,
               hash);
   EXPECT_EQ(job.with("again", settings, {"train.recompute=block"}).weights_sha256, hash);
+  EXPECT_EQ(job.with("stages", settings, {"strategy.workers=2", "strategy.pipeline=2"}).weights_sha256, hash);
 
   fs::create_directories(job.output("killed"));
   {

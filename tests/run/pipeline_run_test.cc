@@ -12,6 +12,12 @@ namespace {
 
 using Settings = std::vector<std::string>;
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;  // which takes memory of its own
+#else
+constexpr bool kSanitized = false;
+#endif
+
 Settings operator+(Settings a, const Settings& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
@@ -39,8 +45,8 @@ void expect_bits_of_one(const char* text, const Settings& more, const std::vecto
   const Settings settings = kFive + more + Settings{fmt::format("train.steps={}", steps)};
   const RunSummary one = job.trained("one", settings);
   for (const Layout& how : layouts) {
-    const std::string run =
-        fmt::format("data-{}-pipeline-{}-{}-{}", how.data, how.pipeline, how.schedule, how.more.size());
+    const std::string run = fmt::format("data-{}-pipeline-{}-{}-{}", how.data, how.pipeline, how.schedule,
+                                        fmt::join(how.more, "-"));
     SCOPED_TRACE(run);
     const RunSummary found = job.trained(run, settings + settings_of(how));
     EXPECT_EQ(found.weights_sha256, one.weights_sha256);
@@ -72,7 +78,28 @@ TEST(PipelineRun, GivesTheBitsOfOneBetweenHosts) {
   expect_bits_of_one(kLlamaJob, {}, {{2, 2, "1f1b", {"strategy.transport=ucx"}}});
 }
 TEST(PipelineRun, GoesTogetherWithZero) {
-  expect_bits_of_one(kLlamaJob, {"train.ema=0.9"}, {{2, 2, "1f1b", {"strategy.zero=1"}}});
+  expect_bits_of_one(kLlamaJob, {"train.ema=0.9"},
+                     {{2, 2, "1f1b", {"strategy.zero=1"}},
+                      {2, 2, "interleaved", {"strategy.zero=2"}},
+                      {3, 2, "zero-bubble", {"strategy.zero=2"}},
+                      {2, 2, "1f1b", {"strategy.zero=3"}}});
+}
+// Between hosts: several units of a stage are gathered, and what is tied comes in pieces.
+TEST(PipelineRun, ParametersInPiecesGiveTheBitsOfOne) {
+  const Settings pieces = {"strategy.zero=3", "strategy.transport=ucx", "strategy.reduce.bucket=4KiB"};
+  expect_bits_of_one(kGptJob, {"train.ema=0.9"}, {{2, 2, "1f1b", pieces}, {2, 2, "interleaved", pieces}});
+  expect_bits_of_one(kLlamaJob, {}, {{2, 2, "zero-bubble", pieces}});
+}
+
+TEST(PipelineRun, BeginsWithTheWeightsOfAnotherRun) {
+  const TrainCase job(kLlamaJob);
+  job.trained("base", kFive + Settings{"train.steps=2", "train.lr.warmup=1"});
+  const Settings settings = kFive + Settings{"train.steps=3", "train.lr.warmup=1",
+                                             "train.init_from.run=" + job.output("base"), "train.ema=0.9"};
+  const RunSummary one = job.trained("one", settings);
+  for (const Layout& how : {Layout{1, 3}, {2, 2, "1f1b", {"strategy.zero=3", "strategy.transport=ucx"}}})
+    EXPECT_EQ(job.trained(fmt::format("stages-{}", how.pipeline), settings + settings_of(how)).weights_sha256,
+              one.weights_sha256);
 }
 
 class PipelineRunLong : public ::testing::TestWithParam<const char*> {};
@@ -106,6 +133,34 @@ TEST(PipelineRun, GoesOnInAnyLayout) {
   EXPECT_EQ(job.summary("parts").weights_sha256, whole.weights_sha256);
 }
 
+// 51 million parameters in 16 blocks: 777 MiB of weights, gradients and moments, four times what a worker
+// gets.
+TEST(PipelineRunCostLong, TrainsWhatNoWorkerCouldHold) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers take memory of their own";
+  const TrainCase job(R"(
+name: gpt
+model: {family: gpt, layers: 16, dim: 512, heads: 8, vocab: 1024, seq: 16}
+data: {train: {format: synthetic, samples: 64}}
+train: {steps: 2, global_batch: 8, microbatch: 1, lr: {base: 1e-3}}
+strategy: {leaves: 2, threads: 1}
+)");
+  const RunSummary one = job.trained("one", {});
+  const auto limit = static_cast<int64_t>(16.0 * static_cast<double>(one.parameters) / 4);
+  const Settings little = {fmt::format("strategy.memory={}", limit), "strategy.transport=ucx"};
+  EXPECT_EQ(job.train("refused", little).code, 3);
+  for (const int zero : {1, 2, 3}) {
+    SCOPED_TRACE(zero);
+    const RunSummary found =
+        job.trained(fmt::format("zero-{}", zero),
+                    settings_of({2, 4, "1f1b", {fmt::format("strategy.zero={}", zero)}}) + little);
+    EXPECT_EQ(found.weights_sha256, one.weights_sha256);
+    EXPECT_LE(found.planned_memory_bytes, limit);
+    // UCX takes some 9 MiB of its own.
+    EXPECT_NEAR(static_cast<double>(found.peak_memory_bytes) - 9e6,
+                static_cast<double>(found.planned_memory_bytes), 0.03 * static_cast<double>(limit));
+  }
+}
+
 TEST(PipelineRun, AKilledWorkerIsNamedWithItsPlaceInTheMesh) {
   const TrainCase job(kLlamaJob);
   WorkersInTraining run(job, "run",
@@ -125,8 +180,14 @@ TEST(PipelineRun, WhatCannotBeCutIsRefused) {
             std::string::npos);
   EXPECT_NE(error(kFive + settings_of({1, 7})).find("this one has 5; use at most 5 stages"),
             std::string::npos);
-  EXPECT_NE(error(kFive + settings_of({2, 2, "1f1b", {"strategy.zero=2"}})).find("use strategy.zero 1"),
-            std::string::npos);
+  const Layout uneven{3, 2, "1f1b", {"strategy.zero=3", "strategy.transport=ucx"}};
+  EXPECT_NE(
+      error(kFive + settings_of(uneven)).find("use strategy.zero 2, or a strategy.leaves that 3 divides"),
+      std::string::npos);
+  const Layout orders{3, 2, "interleaved", {"strategy.zero=2"}};
+  EXPECT_NE(
+      error(kFive + settings_of(orders)).find("use strategy.schedule 1f1b, or a strategy.leaves that 3"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ Graph whole_graph(const Model& model, Backend& backend, PassOptions passes, bool
   passes.accumulate_gradients = accumulates;
   passes.product_epilogues = backend.has_product_epilogues();
   passes.stop_after = kLastWhole;
+  passes.units.clear();
   return run_passes(model.graph, passes);
 }
 

@@ -42,7 +42,8 @@ struct PipelinePlans {
 // Where a value lies in a slot, after those before it.
 int64_t padded_slot_bytes(const Type& type);
 
-// `passes`: as for one worker. `accumulates`: whether gradients are added up, too.
+// `passes`: as for one worker, with the units of this rank's parameters where these are split. `accumulates`:
+// whether gradients are added up, too.
 PipelinePlans plan_pipeline(const Model& model, Backend& backend, const PassOptions& passes, bool accumulates,
                             const StageMap& map, const PipelineShape& shape, int rank);
 

@@ -71,6 +71,26 @@ std::vector<Slice> PipelineRunner::parts(const PipelinePlans& plans, const FlatL
   return parts;
 }
 
+std::vector<int> PipelineRunner::stages() const {
+  std::vector<int> all;
+  for (const StagePart& part : parts_) all.push_back(part.stage);
+  return all;
+}
+
+template <typename Visit>
+void PipelineRunner::for_executables(const Visit& visit) const {
+  for (const StagePart& part : parts_) {
+    if (part.forward) visit(*part.forward);
+    for (const auto* executables : {&part.backward, &part.weights})
+      for (const auto& executable : *executables)
+        if (executable) visit(*executable);
+  }
+}
+
+void PipelineRunner::gather_with(UnitSource& source) {
+  for_executables([&](Executable& executable) { executable.gather_with(source); });
+}
+
 int PipelineRunner::loss_part() const {
   for (size_t i = 0; i < parts_.size(); ++i)
     if (parts_[i].stage + 1 == plans_.shape.stages()) return static_cast<int>(i);
@@ -96,11 +116,11 @@ void PipelineRunner::bind(Executable& executable, StagePart& part, int64_t micro
   }
 }
 
-void PipelineRunner::bind_gradients(Executable& executable, GradientSlots& slots, int64_t slot) {
+void PipelineRunner::bind_gradients(Executable& executable, StageSums& sums, size_t part) {
   for (const GraphInput& input : executable.graph().inputs()) {
     if (input.role != Role::kGrad) continue;
     const std::string& name = executable.graph().name(input.value);
-    executable.bind(name, slots.at(slot, layout_.find(name.substr(grad_name("").size())).offset));
+    executable.bind(name, sums.gradient(part, layout_.find(name.substr(grad_name("").size())).offset));
   }
 }
 
@@ -171,7 +191,7 @@ void PipelineRunner::send(StagePart& part, bool backward, int64_t microbatch) {
   }
 }
 
-void PipelineRunner::forward(StagePart& part, int64_t microbatch, const LeafSums& sums, const Load& load) {
+void PipelineRunner::forward(StagePart& part, int64_t microbatch, const StageSums& sums, const Load& load) {
   // Who had the slot before is through, but what it sent may not be.
   if (const auto before = part.sent.find(microbatch - part.slots); before != part.sent.end()) {
     for (const Group::Ticket& ticket : before->second) wait(ticket);
@@ -193,29 +213,31 @@ void PipelineRunner::forward(StagePart& part, int64_t microbatch, const LeafSums
   send(part, false, microbatch);
 }
 
-void PipelineRunner::backward(StagePart& part, ActionKind kind, int64_t microbatch, LeafSums& sums) {
+void PipelineRunner::backward(StagePart& part, ActionKind kind, int64_t microbatch, StageSums& sums) {
   const auto index = static_cast<size_t>(&part - parts_.data());
   const int64_t number = sums.tree().microbatch(microbatch);
   const bool first = sums.tree().begins_leaf(number);
   const bool weights = kind == ActionKind::kWeightGradients;
+  const bool sums_up = kind != ActionKind::kInputGradients;
   if (!weights) receive(part, true, microbatch);
+  if (sums_up && first) sums.begin_leaf(index);
   const auto& executable = (weights ? part.weights : part.backward)[first ? 0 : 1];
   if (executable) {
     bind(*executable, part, microbatch);
-    if (kind != ActionKind::kInputGradients) bind_gradients(*executable, sums.slots(), sums.slot(index));
+    if (sums_up) bind_gradients(*executable, sums, index);
     executable->run();
   }
   if (!weights) send(part, true, microbatch);
-  if (kind == ActionKind::kInputGradients) return;
+  if (!sums_up) return;
   if (static_cast<int>(index) == loss_part())
-    sums.totals().add(sums.slot(index), value(part, plans_.loss, microbatch),
-                      value(part, plans_.count, microbatch), first);
-  if (sums.tree().ends_leaf(number)) sums.push(index);
+    sums.add_loss(index, microbatch, value(part, plans_.loss, microbatch),
+                  value(part, plans_.count, microbatch));
+  if (sums.tree().ends_leaf(number)) sums.end_leaf(index);
   ++part.finished;
   post_receives();
 }
 
-void PipelineRunner::run(LeafSums& sums, const Load& load) {
+void PipelineRunner::run(StageSums& sums, const Load& load) {
   loaded_ = 0;
   for (StagePart& part : parts_) part.finished = 0;
   std::ranges::fill(posted_, 0);
@@ -241,14 +263,7 @@ int64_t PipelineRunner::bytes() const {
 
 KernelMemory PipelineRunner::kernels() const {
   KernelMemory all;
-  const auto add = [&](const std::unique_ptr<Executable>& executable) {
-    if (executable) all += executable->plan().memory.kernels;
-  };
-  for (const StagePart& part : parts_) {
-    add(part.forward);
-    for (const auto* executables : {&part.backward, &part.weights})
-      for (const auto& executable : *executables) add(executable);
-  }
+  for_executables([&](const Executable& executable) { all += executable.plan().memory.kernels; });
   return all;
 }
 

@@ -15,9 +15,9 @@
 
 #include "comm/mesh.h"
 #include "train/pipeline/pipeline_plans.h"
+#include "train/pipeline/stage_sums.h"
 #include "train/state/train_state.h"
 #include "train/step/step_inputs.h"
-#include "train/sums/leaf_sums.h"
 
 namespace lockstep {
 
@@ -34,8 +34,13 @@ class PipelineRunner {
   // Which of them sums the loss; -1: another rank's.
   int loss_part() const;
 
+  // This rank's, from the first to the last.
+  std::vector<int> stages() const;
+  // Where parameters are split: who gathers them.
+  void gather_with(UnitSource& source);
+
   // Forward and backward of all microbatches of this pipeline, into sums that are in those parts.
-  void run(LeafSums& sums, const Load& load);
+  void run(StageSums& sums, const Load& load);
   double comm_seconds() const { return comm_seconds_; }  // spent waiting for other stages
   int64_t bytes() const;                                 // of slots
   KernelMemory kernels() const;
@@ -59,13 +64,15 @@ class PipelineRunner {
   StagePart& part_of(int stage) { return parts_[static_cast<size_t>(stage / plans_.shape.ranks)]; }
   void* value(StagePart& part, const std::string& name, int64_t microbatch);
   void bind(Executable& executable, StagePart& part, int64_t microbatch);
-  void bind_gradients(Executable& executable, GradientSlots& slots, int64_t slot);
+  void bind_gradients(Executable& executable, StageSums& sums, size_t part);
+  template <typename Visit>
+  void for_executables(const Visit& visit) const;
   std::vector<Incoming> incoming_from(int peer) const;
   void post_receives();
   void receive(StagePart& part, bool backward, int64_t microbatch);
   void send(StagePart& part, bool backward, int64_t microbatch);
-  void forward(StagePart& part, int64_t microbatch, const LeafSums& sums, const Load& load);
-  void backward(StagePart& part, ActionKind kind, int64_t microbatch, LeafSums& sums);
+  void forward(StagePart& part, int64_t microbatch, const StageSums& sums, const Load& load);
+  void backward(StagePart& part, ActionKind kind, int64_t microbatch, StageSums& sums);
   void wait(const Group::Ticket& ticket);
 
   PipelinePlans plans_;

@@ -20,16 +20,18 @@ class ModelHolders {
   ModelHolders() = default;
   // Coordinates along the pipeline of those who hold a parameter.
   using Readers = std::map<std::string, std::set<int>>;
-  // `pipeline`: where a parameter is, and `copies`: who else reads it (tied weights).
-  ModelHolders(const MeshShape& mesh, std::map<std::string, int> pipeline, Readers copies = {})
-      : mesh_(mesh), pipeline_(std::move(pipeline)), copies_(std::move(copies)) {}
+  // `stages`: which one each parameter is in, stage s on rank s mod p; `copies`: who else reads it (tied
+  // weights).
+  ModelHolders(const MeshShape& mesh, std::map<std::string, int> stages, Readers copies = {})
+      : mesh_(mesh), stages_(std::move(stages)), copies_(std::move(copies)) {}
 
   bool is_split() const { return mesh_.pipeline > 1; }
   const MeshShape& mesh() const { return mesh_; }
-  int pipeline_of(std::string_view tensor) const {
-    const auto found = pipeline_.find(std::string(tensor));
-    return found == pipeline_.end() ? 0 : found->second;
+  int stage_of(std::string_view tensor) const {
+    const auto found = stages_.find(std::string(tensor));
+    return found == stages_.end() ? 0 : found->second;
   }
+  int pipeline_of(std::string_view tensor) const { return stage_of(tensor) % mesh_.pipeline; }
   bool holds(int rank, std::string_view tensor) const {
     return !is_split() || mesh_.coordinate(MeshAxis::kPipeline, rank) == pipeline_of(tensor);
   }
@@ -44,13 +46,13 @@ class ModelHolders {
     if (!is_split()) return whole;
     FlatLayout layout(whole.dtype());
     for (const FlatEntry& entry : whole.entries())
-      if (holds(rank, entry.name)) layout.add(entry.name, entry.shape);
+      if (holds(rank, entry.name)) layout.add(entry.name, entry.shape, entry.block, stage_of(entry.name));
     return layout;
   }
 
  private:
   MeshShape mesh_;
-  std::map<std::string, int> pipeline_;
+  std::map<std::string, int> stages_;
   Readers copies_;
 };
 

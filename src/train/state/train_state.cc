@@ -175,7 +175,10 @@ void TrainState::add_tensors_elsewhere(const OptimizerSettings& optimizer) {
   std::vector<StateTensor> params, state, averages, frozen;
   const bool split = ownership_.is_split();
   for (const FlatEntry& entry : whole_.entries()) {
-    params.push_back(take(params_, {entry.name, whole_.dtype(), entry.shape}, entry.name));
+    params.push_back(take(
+        params_,
+        {entry.name, whole_.dtype(), entry.shape, nullptr, true, {}, ownership_.splits_params() ? 0 : -1},
+        entry.name));
     if (averaging_)
       averages.push_back(take(
           averages_, {average_name(entry.name), DType::kF32, entry.shape, nullptr, true, {}, split ? 0 : -1},

@@ -42,7 +42,7 @@ int64_t gradient_bytes(const TrainPlans& plans, const TrainOptions& options, Mem
         plans.whole, plans.holders, ownership,
         plans.holders.is_split() ? plans.holders.mesh().ranks() : ownership.workers(), device);
   if (options.in_rounds()) {
-    if (plans[Phase::kAccumulate]) bytes += plans.layout.sums_bytes();
+    if (plans[Phase::kAccumulate] || plans.pipeline) bytes += plans.layout.sums_bytes();
     if (ownership.splits_params()) bytes += UnitGathers::planned_bytes(plans.layout, ownership, device);
     return bytes + RoundSums::planned_bytes(plans.layout, ownership, options.leaves, device);
   }
@@ -74,6 +74,7 @@ int64_t external_params(const TrainPlans& plans) {
 
 std::string gradient_note(const TrainPlans& plans, const TrainMemory& memory) {
   if (memory.stage < 2) return "";
+  if (plans.pipeline) return "a leaf as a whole, sums of leaves in parts";
   if (plans[Phase::kAccumulate]) return "a leaf of several microbatches as a whole, sums of leaves in parts";
   return "sums of leaves in parts; a microbatch's pass through the arena";
 }

@@ -7,6 +7,7 @@
 #include "comm/leaf_split.h"
 #include "passes/autodiff.h"
 #include "train/sums/owned_gathers.h"
+#include "train/sums/sum_tree.h"
 #include "train/sums/unit_gathers.h"
 #include "train/update/ema.h"
 #include "train/update/statistics.h"
@@ -126,16 +127,26 @@ void require_pipeline(const TrainPlans& plans, const Backend& backend, const Tra
         "strategy.pipeline {}: running statistics of batch norms are not split into stages; use "
         "strategy.pipeline 1",
         stages);
-  if (backend.memory() == MemoryKind::kDevice)
+  // One that runs nothing plans what others will run.
+  if (backend.memory() == MemoryKind::kDevice && backend.name() != "null")
     throw UserError(
         "strategy.pipeline {}: stages exchange what lies in memory of the host; use device: cpu, or "
         "strategy.pipeline 1",
         stages);
-  if (options.zero > 1)
+  const int64_t uneven = options.leaves % options.workers;
+  if (options.zero > 1 && uneven > 0 && options.chunks > 1 &&
+      options.schedule == PipelineSchedule::kInterleaved)
     throw UserError(
-        "strategy.pipeline {} with strategy.zero {}: gradients of several microbatches in flight are not "
-        "let go one by one; use strategy.zero 1",
-        stages, options.zero);
+        "strategy.schedule interleaved with strategy.zero {}: {} pipelines do not all have as many of the {} "
+        "leaves, and would exchange gradients in different orders; use strategy.schedule 1f1b, or a "
+        "strategy.leaves that {} divides",
+        options.zero, options.workers, options.leaves, options.workers);
+  if (options.ownership().splits_params() && uneven > 0)
+    throw UserError(
+        "strategy.pipeline {} with strategy.zero 3: the {} workers of a stage gather parameters together, "
+        "and "
+        "do not all have as many of the {} leaves; use strategy.zero 2, or a strategy.leaves that {} divides",
+        stages, options.workers, options.leaves, options.workers);
 }
 
 PipelineShape pipeline_shape(const TrainOptions& options) {
@@ -144,8 +155,10 @@ PipelineShape pipeline_shape(const TrainOptions& options) {
   shape.ranks = options.mesh.pipeline;
   shape.chunks = options.schedule == PipelineSchedule::kInterleaved ? static_cast<int>(options.chunks) : 1;
   const LeafSplit split = LeafSplit::search(options.leaves, static_cast<int>(options.workers));
-  shape.microbatches =
-      split.range(static_cast<int>(options.rank)).size() * (options.microbatches / options.leaves);
+  const int64_t leaves = options.in_rounds()
+                             ? SumTree::leaves_in_rounds(options.leaves, options.workers, options.rank)
+                             : split.range(static_cast<int>(options.rank)).size();
+  shape.microbatches = leaves * (options.microbatches / options.leaves);
   return shape;
 }
 
@@ -153,13 +166,12 @@ PipelineShape pipeline_shape(const TrainOptions& options) {
 void take_stages(TrainPlans& plans, const Model& model, const TrainOptions& options) {
   const PipelineShape shape = pipeline_shape(options);
   plans.stages = assign_stages(model.graph, shape.stages());
-  std::map<std::string, int> ranks;
-  for (const auto& [name, stage] : plans.stages.params) ranks[name] = shape.rank_of(stage);
   ModelHolders::Readers copies;
   for (const auto& [name, stages] : plans.stages.copies)
     for (const int stage : stages)
-      if (shape.rank_of(stage) != ranks.at(name)) copies[name].insert(shape.rank_of(stage));
-  plans.holders = ModelHolders(options.mesh, std::move(ranks), std::move(copies));
+      if (shape.rank_of(stage) != shape.rank_of(plans.stages.stage_of(name)))
+        copies[name].insert(shape.rank_of(stage));
+  plans.holders = ModelHolders(options.mesh, plans.stages.params, std::move(copies));
   plans.layout = plans.holders.layout_of(options.mesh_rank, plans.whole);
 }
 
@@ -185,14 +197,16 @@ TrainPlans plan_training(const Model& model, Backend& backend, const TrainOption
       plans.frozen.push_back({model.graph.name(input.value), model.graph.type(input.value)});
   plans.layout = plans.whole;
   require_stage(plans, options);
-  plans.units = param_units(plans.layout, options.ownership());
   if (options.mesh.pipeline > 1) {
     require_pipeline(plans, backend, options);
     take_stages(plans, model, options);
+    passes.units = param_units(plans.layout, options.ownership());
     plans.pipeline =
         plan_pipeline(model, backend, passes, options.accumulates(), plans.stages, pipeline_shape(options),
                       options.mesh.coordinate(MeshAxis::kPipeline, options.mesh_rank));
+    passes.units.clear();
   } else {
+    plans.units = param_units(plans.layout, options.ownership());
     plan_backward(plans, model, backend, options, passes);
   }
   plan_update(plans, model, backend, options, passes);

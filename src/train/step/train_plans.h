@@ -81,7 +81,7 @@ struct TrainPlans {
   std::optional<PipelinePlans> pipeline;  // instead of kBackward and kAccumulate
   std::vector<RowTable> tables;           // whose gradients are lists of rows
   std::vector<FrozenParam> frozen;
-  std::vector<ParamUnit> units;  // that parameters are gathered in; none where they are whole
+  std::vector<ParamUnit> units;  // that parameters are gathered in; none where they are whole, or in stages
   std::array<std::optional<Plan>, kPhases> phases;
   std::deque<SlicePlans> slices;
   double milliseconds = 0;  // from the model's graph to all of them

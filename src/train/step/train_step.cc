@@ -55,6 +55,10 @@ TrainOptions options_in(const MeshGroups& groups, const Backend& backend, TrainO
   }
   options.rank = groups.data->rank();
   if (backend.memory() == MemoryKind::kHost) options.host = groups.data->host();
+  // All stages split their parameters, or none does.
+  const auto all = groups.all->host();
+  const bool one_host = all && all->count == groups.all->size();
+  if (options.zero == 3 && groups.shape.splits_model() && !one_host) options.host = std::nullopt;
   return options;
 }
 
@@ -91,7 +95,7 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
     const std::vector<Slice> parts = PipelineRunner::parts(*plans.pipeline, layout_, plans.stages);
     pipeline_ = std::make_unique<PipelineRunner>(std::move(*plans.pipeline), backend_, *groups_.pipeline,
                                                  layout_, state_, *inputs_, arena_);
-    sums_->in_parts(parts, pipeline_->loss_part());
+    sum_stages(parts);
   }
   allocate_scalars();
   bind_all();
@@ -133,6 +137,19 @@ void TrainStep::make_sums() {
       backend_, layout_, tables_,
       SumTree(options_.leaves, options_.microbatches, options_.reduce.order, group_), reduce, group_);
   if (phase(Phase::kAccumulate) != nullptr) lists_ = sums_->slots().make_lists();
+}
+
+void TrainStep::sum_stages(const std::vector<Slice>& parts) {
+  if (unit_gathers_) pipeline_->gather_with(*unit_gathers_);
+  if (!rounds_) {
+    sums_->in_parts(parts, pipeline_->loss_part());
+    stage_sums_ = std::make_unique<StageLeafSums>(*sums_);
+    return;
+  }
+  leaf_ = backend_.allocate(layout_.sums_bytes());
+  // Norms and updates run over the padding between parameters, which nobody writes.
+  backend_.compute().zero(leaf_->data(), leaf_->bytes());
+  stage_sums_ = std::make_unique<StageRoundSums>(*rounds_, layout_, leaf_->data(), pipeline_->stages());
 }
 
 void TrainStep::bind_all() {
@@ -307,6 +324,10 @@ void TrainStep::renew_copies() {
   for (const auto& [name, readers] : holders_.copies()) {
     const int holder = holders_.pipeline_of(name);
     const StateTensor& tensor = state_.param(name);
+    if (tensor.flat_offset >= 0) {
+      renew_copy(tensor, holder, readers);
+      continue;
+    }
     const auto bytes = static_cast<size_t>(tensor.bytes());
     if (readers.contains(own))
       groups_.pipeline->receive(holder, {static_cast<std::byte*>(state_.copy_of(name)), bytes});
@@ -317,13 +338,46 @@ void TrainStep::renew_copies() {
   meeting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// Of one that the workers of a stage own pieces of: each gives its own to its pipeline, and those who read it
+// give them to each other.
+void TrainStep::renew_copy(const StateTensor& tensor, int holder, const std::set<int>& readers) {
+  const int own = groups_.coordinate(MeshAxis::kPipeline), data = groups_.coordinate(MeshAxis::kData);
+  const bool reads = readers.contains(own);
+  const int64_t element = size_of(tensor.dtype);
+  if (own == holder)
+    for (const int reader : readers)
+      for (const StatePiece& piece : tensor.pieces)
+        groups_.pipeline->send(
+            reader, {static_cast<const std::byte*>(piece.data), static_cast<size_t>(piece.count * element)});
+  if (!reads) return;
+  auto* const copy = static_cast<std::byte*>(state_.copy_of(tensor.name));
+  const RankLine line = groups_.shape.line(
+      MeshAxis::kData, groups_.shape.line(MeshAxis::kPipeline, groups_.rank).number(holder));
+  for (int rank = 0; rank < line.count; ++rank)
+    for (const Slice& held : state_.held_by(line.number(rank), tensor)) {
+      const std::span<std::byte> part(copy + held.begin * element,
+                                      static_cast<size_t>(held.size() * element));
+      if (rank == data) groups_.pipeline->receive(holder, part);
+    }
+  for (int rank = 0; rank < line.count; ++rank)
+    for (const Slice& held : state_.held_by(line.number(rank), tensor))
+      group_->broadcast({copy + held.begin * element, static_cast<size_t>(held.size() * element)}, rank,
+                        "a tied weight");
+}
+
 int64_t TrainStep::sum_pipeline(const Loader& load, int64_t step, const Request& request) {
   renew_copies();
-  pipeline_->run(*sums_, [&](int64_t microbatch) { load_microbatch(load, microbatch, step); });
-  sums_->exchange_parts();
+  pipeline_->run(*stage_sums_, [&](int64_t microbatch) { load_microbatch(load, microbatch, step); });
+  if (rounds_)
+    rounds_->finish_stages();
+  else
+    sums_->exchange_parts();
   // Once the sums have met, others update their parts of a state that is held together.
   if (ownership_.is_shared()) state_.gate().wait();
-  sums_->finish();
+  if (rounds_)
+    rounds_->finish(0);
+  else
+    sums_->finish();
   return request ? request() : 0;
 }
 
@@ -343,11 +397,11 @@ int64_t TrainStep::sum_squares(int64_t request) {
   const auto start = std::chrono::steady_clock::now();
   StepTotals totals{.request = request};
   if (pipeline_) {
-    const LossTotal mine = sums_->totals().read(0);
+    const LossTotal mine = this->totals().read(0);
     totals = {mine.loss, mine.count, request};
   }
   totals = squares_->run(own == nullptr ? nullptr : own->output(0), totals);
-  if (pipeline_) sums_->totals().write(0, {totals.loss, totals.count});
+  if (pipeline_) this->totals().write(0, {totals.loss, totals.count});
   meeting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   phase(Phase::kNorm)->bind("squares", squares_->squares());
   return pipeline_ ? totals.request : request;

@@ -10,6 +10,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -112,7 +113,7 @@ class TrainStep {
   const FlatLayout& whole() const { return state_.whole(); }  // of the model, whoever holds it
   const std::vector<StateTensor>& params() const { return state_.params(); }
   const Ownership& ownership() const { return ownership_; }
-  // That parameters are gathered in; none where they are whole.
+  // That parameters are gathered in; none where they are whole, or in the stages of a pipeline.
   const std::vector<ParamUnit>& units() const { return units_; }
   Executable& backward() { return *phase(Phase::kBackward); }
   Executable& update() { return *phase(Phase::kUpdate); }
@@ -136,6 +137,7 @@ class TrainStep {
  private:
   void make_phases(TrainPlans& plans);
   void make_sums();
+  void sum_stages(const std::vector<Slice>& parts);  // of a pipeline
   void allocate_scalars();
   void bind_all();
   Executable* phase(Phase phase) const {
@@ -155,6 +157,7 @@ class TrainStep {
   int64_t sum_pipeline(const Loader& load, int64_t step, const Request& request);
   // Gives those who read them the parameters that this worker holds.
   void renew_copies();
+  void renew_copy(const StateTensor& tensor, int holder, const std::set<int>& readers);
   void load_microbatch(const Loader& load, int64_t microbatch, int64_t step);
   // Some bytes of a tensor that is split, on all workers.
   void read_together(const StateTensor& tensor, int64_t first, std::span<std::byte> into);
@@ -197,10 +200,11 @@ class TrainStep {
   std::vector<Slice> owned_;         // that this worker updates
   std::unique_ptr<LeafSums> sums_;
   std::unique_ptr<RoundSums> rounds_;      // instead, where workers take leaves in turns
-  std::unique_ptr<Buffer> leaf_;           // of several microbatches that are summed in rounds
+  std::unique_ptr<Buffer> leaf_;           // of several microbatches, or of stages, that are summed in rounds
   std::unique_ptr<SquareGather> squares_;  // where the state is split
   std::vector<Slice> squared_;             // whose parts of the norm this worker makes
   std::unique_ptr<PipelineRunner> pipeline_;
+  std::unique_ptr<StageSums> stage_sums_;  // of its stages
   std::unique_ptr<ParamGather> params_gather_;
   std::vector<ParamUnit> units_;  // where parameters are split
   std::unique_ptr<UnitGathers> unit_gathers_;

@@ -33,25 +33,39 @@ bool outweighs_block(const FlatLayout& layout, size_t entry) {
   });
 }
 
+bool begins_stage(const FlatLayout& layout, size_t entry) {
+  return entry == 0 || layout.entries()[entry].stage != layout.entries()[entry - 1].stage;
+}
+
 std::vector<Slice> units_of(const FlatLayout& layout, int64_t least) {
   std::vector<Slice> units;
-  bool alone = false;  // whether the last one is a parameter by itself
+  bool alone = false;   // whether the last one is a parameter by itself
+  size_t of_stage = 0;  // units
+  // The last one of a stage.
+  const auto join_small = [&] {
+    if (of_stage < 2 || units.back().size() >= least) return;
+    const int64_t end = units.back().end;
+    units.pop_back();
+    units.back().end = end;
+  };
   for (size_t i = 0; i < layout.entries().size(); ++i) {
     const FlatEntry& entry = layout.entries()[i];
     const int64_t end = end_of(layout, i);
     const bool outweighs = outweighs_block(layout, i) && end - entry.offset >= least;
-    const bool begins = i == 0 || outweighs || alone || entry.block != layout.entries()[i - 1].block;
-    if (!begins || (!units.empty() && units.back().size() < least))
+    if (begins_stage(layout, i)) {
+      join_small();
+      of_stage = 0;
+    }
+    const bool begins = outweighs || alone || (i > 0 && entry.block != layout.entries()[i - 1].block);
+    if (of_stage > 0 && (!begins || units.back().size() < least)) {
       units.back().end = end;
-    else
+    } else {
       units.push_back({entry.offset, end});
+      ++of_stage;
+    }
     alone = outweighs;
   }
-  if (units.size() > 1 && units.back().size() < least) {
-    const int64_t end = units.back().end;
-    units.pop_back();
-    units.back().end = end;
-  }
+  join_small();
   return units;
 }
 
@@ -77,7 +91,8 @@ Buckets Buckets::of_parameters(const FlatLayout& layout, int64_t bytes, bool by_
     const int64_t end = end_of(layout, i);
     const bool ends_unit = unit != buckets.units_.end() && unit->end == end;
     if (ends_unit) ++unit;
-    if (end - begin < size && !ends_unit && i + 1 < entries.size()) continue;
+    const bool ends_stage = i + 1 == entries.size() || begins_stage(layout, i + 1);
+    if (end - begin < size && !ends_unit && !ends_stage) continue;
     buckets.parts_.push_back({begin, end});
     buckets.cut({begin, end}, size);
     begin = end;

@@ -25,7 +25,7 @@ class Buckets {
   // of together at least such a size make a part, which lies in one piece of memory; buckets are pieces of
   // parts. Where parameters are owned too, parts also end where units do: parameters that are gathered
   // together, those of a block of the model. A table that outweighs the rest of its block is a unit of its
-  // own, and what is smaller than a bucket joins its neighbour.
+  // own, and what is smaller than a bucket joins its neighbour. Parts and units end where a stage does.
   static Buckets of_parameters(const FlatLayout& layout, int64_t bytes, bool by_units = false);
 
   int64_t bytes() const { return bytes_; }  // of the largest

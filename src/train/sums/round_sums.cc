@@ -62,7 +62,6 @@ RoundSums::RoundSums(Backend& backend, const FlatLayout& layout, const Ownership
       element_(size_of(layout.dtype())),
       owned_(numel(ownership.owned(layout))),
       totals_(backend, rounds_),
-      stack_(leaves_),
       send_(group.allocate(transfer_bytes(layout, buckets_, group.size()))),
       receive_(group.allocate(send_.bytes())) {
   int64_t offset = 0;
@@ -74,6 +73,21 @@ RoundSums::RoundSums(Backend& backend, const FlatLayout& layout, const Ownership
     sums_.push_back(backend.allocate(owned_ * element_, MemoryKind::kPinned));
   scratch_.resize(static_cast<size_t>(stack_depth({0, leaves_}, leaves_) * kChunk * element_));
   if (backend.memory() == MemoryKind::kDevice) root_ = backend.allocate(owned_ * element_);
+  find_stages();
+}
+
+void RoundSums::find_stages() {
+  int64_t bucket = 0;
+  const auto entries = layout_.entries();
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (i + 1 < entries.size() && entries[i + 1].stage == entries[i].stage) continue;
+    const int64_t end = i + 1 < entries.size() ? entries[i + 1].offset : layout_.numel();
+    Stage stage{.number = entries[i].stage, .first = bucket, .stack = LeafStack(leaves_)};
+    while (bucket < buckets_.count() && buckets_[bucket].begin < end) ++bucket;
+    stage.end = bucket;
+    stage.started = stage.first;
+    stages_.push_back(std::move(stage));
+  }
 }
 
 int64_t RoundSums::bytes() const {
@@ -104,34 +118,57 @@ void* RoundSums::root(size_t slice) const {
 }
 
 void RoundSums::ready(int64_t round, int64_t bytes, const At& at) {
+  Stage& all = stages_[0];
   for (const Slice& part : buckets_.parts()) {
-    if (started_ >= buckets_.count() || part.begin < buckets_[started_].begin) continue;
+    if (all.started == all.end || part.begin < buckets_[all.started].begin) continue;
     if (layout_.sums_offset(part.end) > bytes) return;
     // Its memory is lent out from here on.
-    wait();
-    while (started_ < buckets_.count() && buckets_[started_].begin < part.end) start(round, started_++, at);
+    wait(all);
+    while (all.started < all.end && buckets_[all.started].begin < part.end) start(all, round, at);
   }
 }
 
-void RoundSums::finish_round(int64_t round) {
-  while (started_ < buckets_.count()) start(round, started_++, {});
-  wait();
-  started_ = 0;
+void RoundSums::finish_round(Stage& stage, int64_t round) {
+  while (stage.started < stage.end) start(stage, round, {});
+  wait(stage);
+  stage.started = stage.first;
+  stage.round = round + 1;
   const int64_t first = round * group_.size();
   for (int64_t leaf = first; leaf < std::min(leaves_, first + group_.size()); ++leaf)
-    stack_.push({leaf, leaf + 1}, [](int64_t, int64_t) {});
+    stage.stack.push({leaf, leaf + 1}, [](int64_t, int64_t) {});
 }
 
-void RoundSums::wait() {
+RoundSums::Stage* RoundSums::find(int stage) {
+  const auto found = std::ranges::find(stages_, stage, &Stage::number);
+  return found == stages_.end() ? nullptr : &*found;
+}
+
+void RoundSums::begin_leaf(int number) {
+  Stage* const stage = find(number);
+  if (stage != nullptr && stage->started == stage->end) finish_round(*stage, stage->round);
+}
+
+void RoundSums::end_leaf(int number, const At& at) {
+  Stage* const stage = find(number);
+  while (stage != nullptr && stage->started < stage->end) start(*stage, stage->round, at);
+}
+
+void RoundSums::finish_stages() {
+  for (Stage& stage : stages_)
+    while (stage.round < rounds_) finish_round(stage, stage.round);
+}
+
+void RoundSums::wait(Stage& stage) {
   const auto start = std::chrono::steady_clock::now();
-  for (const Group::Ticket& ticket : tickets_) group_.wait(ticket);
-  tickets_.clear();
+  for (const Group::Ticket& ticket : stage.tickets) group_.wait(ticket);
+  stage.tickets.clear();
   comm_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 // The group runs one collective at a time, so that all of them can pass through the same memory. Without a
 // leaf what is sent means nothing, and nobody looks at it.
-void RoundSums::start(int64_t round, int64_t bucket, const At& at) {
+void RoundSums::start(Stage& stage, int64_t round, const At& at) {
+  const int64_t bucket = stage.started++;
   const int64_t piece = piece_elements(buckets_[bucket].size(), group_.size()) * element_;
   const auto all = static_cast<size_t>(piece * group_.size());
   PieceExchange exchange{.send = {send_.data(), all},
@@ -143,8 +180,8 @@ void RoundSums::start(int64_t round, int64_t bucket, const At& at) {
       backend_.stream(StreamKind::kCommunication).wait(ready);
       pack(bucket, from);
     };
-  exchange.after = [this, round, bucket] { add_up(round, bucket); };
-  tickets_.push_back(group_.start_exchange(exchange));
+  exchange.after = [this, &stage, round, bucket] { add_up(stage, round, bucket); };
+  stage.tickets.push_back(group_.start_exchange(exchange));
 }
 
 void RoundSums::pack(int64_t bucket, const void* from) {
@@ -160,14 +197,14 @@ void RoundSums::pack(int64_t bucket, const void* from) {
   stream.synchronize();
 }
 
-void RoundSums::add_up(int64_t round, int64_t bucket) {
+void RoundSums::add_up(const Stage& stage, int64_t round, int64_t bucket) {
   const Piece& mine = pieces_[static_cast<size_t>(bucket)];
   const int64_t piece = piece_elements(buckets_[bucket].size(), group_.size()) * element_;
   const int64_t first = round * group_.size();
   const DType dtype = layout_.dtype();
   for (int64_t done = 0; done < mine.elements.size(); done += kChunk) {
     const int64_t count = std::min(kChunk, mine.elements.size() - done);
-    LeafStack stack = stack_;
+    LeafStack stack = stage.stack;
     for (int64_t leaf = first; leaf < std::min(leaves_, first + group_.size()); ++leaf) {
       const std::byte* const term = receive_.data() + (leaf - first) * piece + done * element_;
       std::memcpy(sum_in_round(stack.next_slot(), mine.offset + done), term,
@@ -209,7 +246,10 @@ int64_t RoundSums::finish(int64_t request) {
     requests += one.request;
   }
   totals_.write(0, total_of(leaves));
-  stack_.clear();
+  for (Stage& stage : stages_) {
+    stage.stack.clear();
+    stage.round = 0;
+  }
   if (root_) backend_.compute().copy(root_->data(), sums_[0]->data(), root_->bytes());
   comm_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return requests;

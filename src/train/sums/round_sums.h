@@ -9,6 +9,9 @@
 // per leaf a bucket's memory is free again when the next one is final.
 //
 // A gradient is sent once per leaf, where LeafSums sends once per step what a worker has added up before.
+//
+// The stages of a pipeline that a worker has come to the end of a leaf at different times: each goes through
+// the rounds by itself (begin_leaf, end_leaf), with a stack of its own.
 #pragma once
 #include <functional>
 #include <memory>
@@ -38,7 +41,12 @@ class RoundSums {
   // the parts of the buckets before the last one that is may be overwritten.
   void ready(int64_t round, int64_t bytes, const At& at);
   // All of the round has been summed. A worker without a leaf in it says nothing but this.
-  void finish_round(int64_t round);
+  void finish_round(int64_t round) { finish_round(stages_[0], round); }
+  // Of a stage of a pipeline. On return the memory of its leaf may be written; then all of it is final.
+  void begin_leaf(int stage);
+  void end_leaf(int stage, const At& at);
+  // After the last leaf of all of them: the rounds in which this worker has none.
+  void finish_stages();
   // The sums are complete. Requests as those of LeafSums.
   int64_t finish(int64_t request);
   // The sum of one of the slices that this worker owns, on the device.
@@ -54,10 +62,21 @@ class RoundSums {
     Slice elements;      // of the layout
     int64_t offset = 0;  // among those that this worker owns
   };
-  void start(int64_t round, int64_t bucket, const At& at);
+  struct Stage {
+    int number = 0;
+    int64_t first = 0, end = 0;  // buckets
+    int64_t started = 0;         // the next one of the round
+    int64_t round = 0;
+    LeafStack stack;  // before the round at hand
+    std::vector<Group::Ticket> tickets = {};
+  };
+  void find_stages();
+  void finish_round(Stage& stage, int64_t round);
+  Stage* find(int stage);                                 // null: it has no parameters
+  void start(Stage& stage, int64_t round, const At& at);  // the next bucket
   void pack(int64_t bucket, const void* from);
-  void add_up(int64_t round, int64_t bucket);
-  void wait();
+  void add_up(const Stage& stage, int64_t round, int64_t bucket);
+  void wait(Stage& stage);
   LossTotal total_of(const std::vector<LossTotal>& leaves) const;
   std::byte* sum(int64_t slot, int64_t element) const;
   // Within a round there are more of them than are kept.
@@ -72,13 +91,11 @@ class RoundSums {
   std::vector<Piece> pieces_;  // per bucket
   int64_t owned_;              // elements
   LossTotals totals_;
-  LeafStack stack_;                            // before the round at hand
+  std::vector<Stage> stages_;
   std::vector<std::unique_ptr<Buffer>> sums_;  // kept between rounds, per slot, in memory of the host
   std::vector<std::byte> scratch_;             // a chunk of those that are not
   std::unique_ptr<Buffer> root_;               // on a device with memory of its own
   SharedBuffer send_, receive_;                // one piece of a bucket for each worker, and from each
-  std::vector<Group::Ticket> tickets_;
-  int64_t started_ = 0;  // buckets of the round
   double comm_seconds_ = 0;
 };
 

@@ -28,7 +28,7 @@ SumTree::SumTree(int64_t leaves, int64_t microbatches, SumOrder order, const Gro
 SumTree SumTree::in_rounds(int64_t leaves, int64_t microbatches, const Group& group) {
   SumTree tree(leaves, microbatches, SumOrder::kCanonical, &group);
   const int64_t ranks = group.size(), rank = group.rank();
-  tree.own_ = {0, (leaves - rank + ranks - 1) / ranks};
+  tree.own_ = {0, leaves_in_rounds(leaves, ranks, rank)};
   tree.first_ = rank * tree.per_leaf_;
   tree.stride_ = ranks;
   return tree;

@@ -19,6 +19,10 @@ class SumTree {
   // Without a group one worker owns everything.
   SumTree(int64_t leaves, int64_t microbatches, SumOrder order, const Group* group);
   static SumTree in_rounds(int64_t leaves, int64_t microbatches, const Group& group);
+  // That a worker takes in turns.
+  static int64_t leaves_in_rounds(int64_t leaves, int64_t workers, int64_t rank) {
+    return (leaves - rank + workers - 1) / workers;
+  }
 
   SumOrder order() const { return order_; }
   int64_t leaves() const { return leaves_; }

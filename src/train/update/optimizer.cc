@@ -18,10 +18,9 @@ std::vector<int64_t> no_decay_ranges(const FlatLayout& layout, Slice part,
                                      const std::vector<ParamInit>& params) {
   std::vector<int64_t> ranges;
   for (const FlatEntry& entry : layout.entries()) {
-    if (init_of(params, entry.name).decay) continue;
     const int64_t begin = std::max(entry.offset, part.begin) - part.begin;
     const int64_t end = std::min(entry.offset + entry.shape.numel(), part.end) - part.begin;
-    if (begin >= end) continue;
+    if (begin >= end || init_of(params, entry.name).decay) continue;
     if (!ranges.empty() && ranges.back() == begin)
       ranges.back() = end;
     else

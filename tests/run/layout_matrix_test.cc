@@ -1,0 +1,110 @@
+// One hash for every way to lay a job out over workers: data parallelism, ZeRO stages, pipelines and their
+// schedules, composed; each run goes on in its middle in another layout. A sample of them, and (Long) all
+// that at most eight workers make.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "run/train_case.h"
+
+namespace lockstep {
+namespace {
+
+using Settings = std::vector<std::string>;
+
+struct Layout {
+  int data = 1;
+  int zero = 0;
+  int pipeline = 1;
+  std::string schedule = "1f1b";
+  int tensor = 1;
+
+  int workers() const { return data * pipeline * tensor; }
+  // Workers of one host hold the parameters of stage 3 together: only between hosts these are gathered.
+  std::string transport() const { return zero == 3 ? "ucx" : "auto"; }
+  std::string text() const {
+    return fmt::format("data {} zero {} pipeline {} {} tensor {}", data, zero, pipeline,
+                       pipeline > 1 ? schedule : "-", tensor);
+  }
+  Settings settings() const {
+    return {fmt::format("strategy.workers={}", workers()), fmt::format("strategy.zero={}", zero),
+            fmt::format("strategy.pipeline={}", pipeline), "strategy.schedule=" + schedule,
+            fmt::format("strategy.tensor={}", tensor),     "strategy.transport=" + transport()};
+  }
+};
+
+Settings operator+(Settings a, const Settings& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Blocks for four workers with two stages each; four leaves of two microbatches; clipping, so that a norm
+// that were summed in another order would show; units and buckets of a few KiB, so that there are several.
+Settings common(const char* job) {
+  const bool encoder = job == kEncoderJob;
+  return {"model.layers=8",
+          "strategy.leaves=4",
+          "strategy.threads=1",
+          "strategy.reduce.bucket=4KiB",
+          encoder ? "train.microbatch=32" : "train.microbatch=1",
+          "train.clip_norm=0.5",
+          "train.lr.decay=constant",
+          "train.lr.warmup=2",
+          "train.eval.every=",
+          job == kLlamaJob ? "model.tied=false" : "model.dropout=0.1"};
+}
+
+// Half of the steps in each layout, the others in the one after it.
+void expect_one_hash(const char* text, const std::vector<Layout>& layouts, int64_t steps) {
+  const TrainCase job(text);
+  const auto until = [](int64_t step) { return Settings{fmt::format("train.steps={}", step)}; };
+  const RunSummary one = job.trained("one", common(text) + until(steps));
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    const Layout& first = layouts[i];
+    const Layout& then = layouts[(i + 1) % layouts.size()];
+    SCOPED_TRACE(first.text() + ", then " + then.text());
+    const std::string run = fmt::format("run-{}", i);
+    job.trained(run, common(text) + first.settings() + until(steps / 2));
+    const RunSummary found = job.trained(run, common(text) + then.settings() + until(steps));
+    EXPECT_EQ(found.weights_sha256, one.weights_sha256);
+    EXPECT_EQ(found.identity_sha256, one.identity_sha256);
+    EXPECT_EQ(found.workers, then.workers());
+  }
+}
+
+// What such a pipeline refuses (docs/splitting.md): leaves that are not the same number for all.
+bool is_refused(const Layout& layout) {
+  if (layout.pipeline == 1 || 4 % layout.data == 0) return false;
+  return layout.zero == 3 || (layout.zero == 2 && layout.schedule == "interleaved");
+}
+
+std::vector<Layout> all_layouts() {
+  std::vector<Layout> all;
+  for (const int tensor : {1})  // degrees of tensor parallelism join here
+    for (int data = 1; data <= 4; ++data)
+      for (int zero = 0; zero <= (data > 1 ? 3 : 0); ++zero)
+        for (int pipeline = 1; pipeline <= 4; ++pipeline)
+          for (const char* schedule : {"1f1b", "gpipe", "interleaved", "zero-bubble"}) {
+            const Layout layout{data, zero, pipeline, schedule, tensor};
+            if (layout.workers() > 8 || is_refused(layout)) continue;
+            if (pipeline == 1 && layout.schedule != "1f1b") continue;  // the same
+            all.push_back(layout);
+          }
+  return all;
+}
+
+TEST(LayoutMatrix, ASampleHasOneHash) {
+  expect_one_hash(kGptJob, {{2, 2, 2, "1f1b"}, {2, 3, 2, "interleaved"}}, 4);
+  expect_one_hash(kLlamaJob, {{2, 3, 2, "zero-bubble"}, {1, 0, 4, "interleaved"}}, 4);
+  expect_one_hash(kEncoderJob, {{3, 2, 2, "zero-bubble"}, {2, 3}}, 4);
+}
+
+class LayoutMatrixLong : public ::testing::TestWithParam<const char*> {};
+TEST_P(LayoutMatrixLong, HasOneHash) {
+  const std::vector<Layout> layouts = all_layouts();
+  EXPECT_GE(layouts.size(), 60u);
+  expect_one_hash(GetParam(), layouts, 20);
+}
+INSTANTIATE_TEST_SUITE_P(Families, LayoutMatrixLong, ::testing::Values(kGptJob, kLlamaJob, kEncoderJob));
+
+}  // namespace
+}  // namespace lockstep
