@@ -104,10 +104,20 @@ std::vector<Field> strategy_fields() {
           .defaults_to("2")
           .at_least(1)
           .at_most(64),
-      LOCKSTEP_FIELD(strategy.tensor, "workers that share each matrix; part of the run's identity")
+      LOCKSTEP_FIELD(strategy.tensor,
+                     "workers of one host that share the matrices of every layer; the bits are the same for "
+                     "any number of them that shares strategy.tensor_leaves evenly")
           .defaults_to("1")
           .at_least(1)
           .at_most(1024),
+      LOCKSTEP_FIELD(strategy.tensor_leaves,
+                     "parts that the matrices of every layer are cut into, and inner sums with them; part of "
+                     "the run's identity; auto: strategy.tensor")
+          .takes_auto()
+          .at_least(1)
+          .at_most(1024)
+          .defaults_to("auto")
+          .example("8"),
       LOCKSTEP_FIELD(
           strategy.reduce.via,
           "how gradients travel; server: Reduction Servers add them up; none: not at all, for "

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "job/workers.h"
+#include "model/tensor_leaves.h"
 
 namespace lockstep {
 namespace {
@@ -117,15 +118,45 @@ void refuse_async(const JobSpec& spec) {
          "leases in flight read weights that a rewind takes back", "train.guard.non_finite: skip or stop");
 }
 
+// Degrees that share so many leaves as subtrees of the tree over them.
+std::vector<int64_t> degrees_for(int64_t leaves) {
+  std::vector<int64_t> degrees;
+  for (int64_t degree = 1; degree <= leaves; ++degree)
+    if (TensorShare::is_possible(leaves, degree)) degrees.push_back(degree);
+  return degrees;
+}
+
+// What tensor parallelism does not go with; what depends on the model is found when the job is planned.
+void refuse_tensor(const JobSpec& spec) {
+  const StrategySpec& strategy = spec.strategy;
+  const int64_t leaves = tensor_leaves(spec);
+  if (leaves == 1 && strategy.tensor == 1) return;
+  if (!TensorShare::is_possible(leaves, strategy.tensor))
+    throw UserError(
+        "{}: strategy.tensor {} workers cannot have equal parts of the tree over strategy.tensor_leaves {}; "
+        "use strategy.tensor {}",
+        spec.where("strategy.tensor"), strategy.tensor, leaves, fmt::join(degrees_for(leaves), ", "));
+  const std::string where = spec.where(strategy.tensor > 1 ? "strategy.tensor" : "strategy.tensor_leaves");
+  if (strategy.reduce.via == ReduceVia::kNone && strategy.tensor > 1)
+    throw UserError("{}: tensor ranks cannot train alone, as strategy.reduce.via none asks; use direct",
+                    where);
+  if (strategy.reduce.order == SumOrder::kFast)
+    throw UserError("{}: leaves are added up in the canonical order; leave strategy.reduce.order out", where);
+  if (spec.train.lora.rank)
+    throw UserError(
+        "{}: adapters (train.lora) meet the products beside which they lie before these are summed; use "
+        "strategy.tensor 1 and no tensor_leaves",
+        where);
+}
+
 }  // namespace
 
 void refuse_not_yet(const JobSpec& spec) {
   const StrategySpec& strategy = spec.strategy;
-  const auto number = [](int64_t value) { return std::to_string(value); };
   need(spec.model.onnx.empty(), spec, "model.onnx", spec.model.onnx, "use model.family");
   refuse_unsplittable(spec);
   refuse_pipeline(spec);
-  need(strategy.tensor == 1, spec, "strategy.tensor", number(strategy.tensor), "use 1");
+  refuse_tensor(spec);
   need(strategy.reduce.via != ReduceVia::kRing, spec, "strategy.reduce.via", name_of(strategy.reduce.via),
        "use direct");
   refuse_with_servers(spec);

@@ -242,6 +242,7 @@ struct StrategySpec {
   int64_t staleness = 0, servers = 0;               // of mode async
   std::optional<int64_t> workers, threads, leaves;  // unset: auto
   int64_t zero = 0, pipeline = 1, tensor = 1;
+  std::optional<int64_t> tensor_leaves;  // unset: as many as tensor
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
   int64_t chunks = 2;  // stages of a worker, with PipelineSchedule::kInterleaved
   ReduceSpec reduce;

@@ -35,6 +35,10 @@ int64_t data_workers(const JobSpec& spec) {
       fewer > 0 ? fmt::format("{} or ", fewer) : "", fewer + replica);
 }
 
+int64_t tensor_leaves(const JobSpec& spec) {
+  return spec.strategy.tensor_leaves.value_or(spec.strategy.tensor);
+}
+
 void settle_servers(JobSpec& spec) {
   ReduceSpec& reduce = spec.strategy.reduce;
   const std::string pool = fmt::format("workerPoolSpecs[{}]", kServerPool);

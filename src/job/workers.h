@@ -26,6 +26,9 @@ std::optional<int64_t> wanted_workers(const JobSpec& spec);
 // where these do not divide the workers. Who trains asynchronously shares with nobody.
 int64_t data_workers(const JobSpec& spec);
 
+// strategy.tensor_leaves, or one for every tensor rank.
+int64_t tensor_leaves(const JobSpec& spec);
+
 // Fills in how gradients travel where pools say it: machines in pool 2 are Reduction Servers, unless
 // strategy.workers replaces the pools or strategy.reduce.via is written. UserError for servers that nothing
 // goes through.

@@ -13,6 +13,7 @@
 #include "passes/dce.h"
 #include "passes/fuse.h"
 #include "passes/gather_params.h"
+#include "passes/leaves.h"
 #include "passes/patterns.h"
 #include "passes/product_epilogues.h"
 #include "passes/recompute.h"
@@ -47,6 +48,8 @@ constexpr std::array kPasses = {
     Pass{"autodiff", "appends the backward computation", Stage::kDifferentiated, true, run_autodiff},
     Pass{"shard", "splits the graph over the ranks of a mesh, if asked to", Stage::kDifferentiated, true,
          run_shard},
+    Pass{"leaves", "what leaves of a split model share becomes values, what they add up collectives",
+         Stage::kDifferentiated, false, lower_leaves},
     Pass{"row_gradients", "gradients of large embedding tables stay lists of rows", Stage::kDifferentiated,
          true, make_row_gradients},
     Pass{"simplify", "folds constants, removes what does nothing", Stage::kDifferentiated, false,

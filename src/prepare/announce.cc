@@ -66,6 +66,8 @@ std::vector<std::string> announcement(const JobParts& parts, const Group* group,
   if (parts.initial) line("start", parts.initial->text());
   line("machine", fmt::format("{}, {} threads, {:.1f} MiB planned", architecture,
                               job_threads(spec, parts.host), static_cast<double>(planned_bytes) / (1 << 20)));
+  if (const int64_t leaves = parts.options.tensor_leaves; leaves > 1)
+    line("tensor", fmt::format("{} leaves, added up by a tree in every layer", leaves));
   if (group != nullptr) {
     const MeshShape mesh = job_mesh(spec);
     if (mesh.splits_model())

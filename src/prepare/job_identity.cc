@@ -89,10 +89,16 @@ Identity job_identity(const JobSpec& spec, const ResolvedJob& job, const Schedul
     // Without LoRA its defaults say nothing.
     if (field.path().starts_with("train.lora.") && !spec.train.lora.rank) continue;
     if (!decides_bits(field.path()) || !spec.origins.contains(std::string(field.path()))) continue;
+    // How many workers share the leaves does not matter; all jobs name the one that there once was.
+    if (field.path() == "strategy.tensor") {
+      identity.add(field.path(), 1);
+      continue;
+    }
     if (const auto text = value_text(field, spec)) identity.add(field.path(), *text);
   }
   add_schedule(identity, schedule, spec.train.lr.decay);
   identity.add("strategy.leaves", job.leaves);
+  if (const int64_t leaves = tensor_leaves(spec); leaves > 1) identity.add("strategy.tensor_leaves", leaves);
   add_workers(identity, spec);
   add_mode(identity, spec);
   // Where a rewind goes back to.

@@ -47,6 +47,7 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   options.mesh = job_mesh(spec);
   options.schedule = spec.strategy.schedule;
   options.chunks = spec.strategy.chunks;
+  options.tensor_leaves = tensor_leaves(spec);
   options.zero = static_cast<int>(spec.strategy.zero);
   const ReduceSpec& reduce = spec.strategy.reduce;
   options.reduce.order = reduce.order;

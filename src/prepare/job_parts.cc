@@ -32,7 +32,7 @@ JobParts build_parts(JobSpec spec, Backend& backend, const HostShare& host, bool
   Schedule schedule = job_schedule(spec, resolved);
   TrainOptions options = job_train_options(spec, resolved);
   // Of a model that is split everybody draws what it holds.
-  options.draws_weights = leads || options.mesh.splits_model();
+  options.draws_weights = leads || options.mesh.splits_model() || options.tensor_leaves > 1;
   Identity identity = job_identity(spec, resolved, schedule, model, data,
                                    {backend.architecture(), measured_arithmetic(spec, backend)});
   std::optional<InitialWeights> initial = job_initial_weights(spec, model);

@@ -24,15 +24,16 @@ JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model
     PassOptions passes = options.passes;
     passes.units = plan.train.units;
     plan.beside.evaluation = evaluation_bytes(plan_evaluation(evaluation, backend, passes)) +
-                             gathered_bytes(options.ownership(), options.mesh, options.ema, plan.train.whole);
+                             gathered_bytes(options, plan.train.whole);
   }
   return plan;
 }
 
-int64_t gathered_bytes(const Ownership& ownership, const MeshShape& mesh, double ema,
-                       const FlatLayout& whole) {
-  const bool averages = ema > 0;
-  const bool split = mesh.pipeline > 1 || (averages && ownership.is_split() && !ownership.splits_params());
+int64_t gathered_bytes(const TrainOptions& options, const FlatLayout& whole) {
+  const bool averages = options.ema > 0;
+  const Ownership ownership = options.ownership();
+  const bool split = options.mesh.splits_model() || options.tensor_leaves > 1 ||
+                     (averages && ownership.is_split() && !ownership.splits_params());
   return split ? whole.numel() * size_of(averages ? DType::kF32 : whole.dtype()) : 0;
 }
 

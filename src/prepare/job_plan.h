@@ -27,8 +27,7 @@ JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model
                  Backend& backend, std::optional<HostPlace> host = {}, int mesh_rank = 0);
 // What the leader gathers to evaluate: averages that workers own pieces of, or the stages of a pipeline.
 // Where parameters are owned in pieces too, they are evaluated unit by unit instead.
-int64_t gathered_bytes(const Ownership& ownership, const MeshShape& mesh, double ema,
-                       const FlatLayout& whole);
+int64_t gathered_bytes(const TrainOptions& options, const FlatLayout& whole);
 // The place to plan with before any worker is there: all are on this machine.
 std::optional<HostPlace> expected_host(const JobSpec& spec);
 

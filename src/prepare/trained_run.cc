@@ -69,6 +69,7 @@ TrainedRun open_trained_run(const std::string& run_or_checkpoint, std::span<cons
   if (run.spec.model.family->records == Records::kTable) run.labels = labels_in(run.constants);
   // One process on this machine uses the model, however many trained it.
   run.spec.strategy.workers = 1;
+  run.spec.strategy.pipeline = run.spec.strategy.tensor = 1;
   run.spec.workerPoolSpecs.clear();
   if (const auto best = best_checkpoint(fs::path(run.path).parent_path().string());
       best && best->step != run.step() && !is_checkpoint(run_or_checkpoint))

@@ -153,6 +153,7 @@ JoinedWorkers join_workers(const WorkerPlace& placement, const JobParts& parts) 
   const MeshShape shape = job_mesh(parts.spec);
   const LeafSplit leaves = LeafSplit::search(parts.resolved.leaves, shape.data);
   return meet(placement, options, [&](StoreClient& store, const wire::HostMap& map) {
+    require_tensor_hosts(map, shape);
     const auto join = [&](const Members& members) {
       return join_as(options.transport, store, placement, members, options.limits);
     };

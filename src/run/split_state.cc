@@ -11,19 +11,14 @@ namespace {
 
 constexpr int kLeader = 0;
 
-Slice intersection(Slice a, Slice b) {
-  const int64_t begin = std::max(a.begin, b.begin);
-  return {begin, std::max(begin, std::min(a.end, b.end))};
-}
-
-// Calls visit(elements, address) for what of the wanted elements lies here.
-template <typename Visit>
-void for_pieces(const StateTensor& tensor, Slice wanted, const Visit& visit) {
-  for (const StatePiece& piece : tensor.pieces) {
-    const Slice part = intersection(wanted, {piece.first, piece.first + piece.count});
-    if (part.size() > 0)
-      visit(part, static_cast<std::byte*>(piece.data) + (part.begin - piece.first) * size_of(tensor.dtype));
+// What of the held elements is wanted.
+std::vector<Slice> within(Slice wanted, const std::vector<Slice>& held) {
+  std::vector<Slice> parts;
+  for (const Slice& slice : held) {
+    const Slice part{std::max(wanted.begin, slice.begin), std::min(wanted.end, slice.end)};
+    if (part.begin < part.end) parts.push_back(part);
   }
+  return parts;
 }
 
 // Where tensors may be that are split. Parameters, and frozen ones, are in two of them.
@@ -41,7 +36,7 @@ struct SplitState::Request {
 };
 
 SplitState::SplitState(Workers& workers, TrainStep& train)
-    : workers_(workers), group_(*workers.group()), train_(train) {
+    : workers_(workers), group_(workers.group()), train_(train) {
   workers.serve_with([this] { serve(); });
 }
 
@@ -62,35 +57,46 @@ SplitState::Request SplitState::request_of(const StateTensor& tensor, int64_t fi
 }
 
 void SplitState::broadcast(Request& request) {
-  group_.broadcast(std::as_writable_bytes(std::span(&request, 1)), kLeader, "a piece of the state");
+  group_->broadcast(std::as_writable_bytes(std::span(&request, 1)), kLeader, "a piece of the state");
 }
 
 void SplitState::read(const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
-  workers_.call("a piece of the state");
   Request request = request_of(tensor, first, into.size());
-  broadcast(request);
   const int64_t element = size_of(tensor.dtype);
   const auto place = [&](Slice part) {
     return into.data() + (part.begin - request.elements.begin) * element;
   };
+  if (group_ != nullptr) {
+    workers_.call("a piece of the state");
+    broadcast(request);
+  }
   for_pieces(tensor, request.elements, [&](Slice part, const std::byte* own) {
     train_.backend().download(place(part), own, part.size() * element);
   });
-  for (int rank = 1; rank < group_.size(); ++rank)
-    for (const Slice& held : train_.state().held_by(rank, tensor)) {
-      const Slice part = intersection(request.elements, held);
-      if (part.size() > 0) group_.receive(rank, {place(part), static_cast<size_t>(part.size() * element)});
+  std::vector<std::byte> data;
+  for (int rank = 1; rank < workers_.count(); ++rank) {
+    const std::vector<Slice> parts = within(request.elements, train_.state().held_by(rank, tensor));
+    data.resize(static_cast<size_t>(numel(parts) * element));
+    if (data.empty()) continue;
+    group_->receive(rank, data);
+    const std::byte* from = data.data();
+    for (const Slice& part : parts) {
+      std::memcpy(place(part), from, static_cast<size_t>(part.size() * element));
+      from += part.size() * element;
     }
+  }
 }
 
 void SplitState::write(const StateTensor& tensor, int64_t first, std::span<const std::byte> from) {
-  workers_.call("a piece of the state");
   Request request = request_of(tensor, first, from.size());
-  request.takes = 1;
-  broadcast(request);
-  std::vector<std::byte> data(from.begin(), from.end());
-  group_.broadcast(data, kLeader, "a piece of the state");
-  take(tensor, request.elements, data.data());
+  if (group_ != nullptr) {
+    workers_.call("a piece of the state");
+    request.takes = 1;
+    broadcast(request);
+    std::vector<std::byte> data(from.begin(), from.end());
+    group_->broadcast(data, kLeader, "a piece of the state");
+  }
+  take(tensor, request.elements, from.data());
 }
 
 void SplitState::serve() {
@@ -100,19 +106,23 @@ void SplitState::serve() {
   const StateTensor& tensor = list.at(static_cast<size_t>(request.index));
   if (request.takes == 0) return give(tensor, request.elements);
   std::vector<std::byte> data(static_cast<size_t>(request.elements.size() * size_of(tensor.dtype)));
-  group_.broadcast(data, kLeader, "a piece of the state");
+  group_->broadcast(data, kLeader, "a piece of the state");
   take(tensor, request.elements, data.data());
 }
 
+// In one message, however many runs of elements they are.
 void SplitState::give(const StateTensor& tensor, Slice wanted) {
-  std::vector<std::byte> data;
-  // Of several who have the same, one gives it.
-  for (const Slice& held : train_.state().held_by(group_.rank(), tensor))
-    for_pieces(tensor, intersection(wanted, held), [&](Slice part, const std::byte* own) {
-      data.resize(static_cast<size_t>(part.size() * size_of(tensor.dtype)));
-      train_.backend().download(data.data(), own, static_cast<int64_t>(data.size()));
-      group_.send(kLeader, data);
+  const int64_t element = size_of(tensor.dtype);
+  const std::vector<Slice> parts = within(wanted, train_.state().held_by(group_->rank(), tensor));
+  std::vector<std::byte> data(static_cast<size_t>(numel(parts) * element));
+  if (data.empty()) return;
+  std::byte* into = data.data();
+  for (const Slice& wanted_part : parts)
+    for_pieces(tensor, wanted_part, [&](Slice part, const std::byte* own) {
+      train_.backend().download(into, own, part.size() * element);
+      into += part.size() * element;
     });
+  group_->send(kLeader, data);
 }
 
 void SplitState::take(const StateTensor& tensor, Slice given, const std::byte* from) {

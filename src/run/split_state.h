@@ -1,5 +1,5 @@
-// SplitState: tensors that workers own pieces of, as the leader reads and writes them (checkpoints, averages
-// that are evaluated).
+// SplitState: tensors that workers own pieces of, or that lie in leaves, as the leader reads and writes them
+// (checkpoints, averages that are evaluated).
 //
 // The leader asks for some bytes of a tensor at a time, and whoever owns of them sends what it has; or it
 // gives some, and everybody takes what it owns. The others are in Workers::agree meanwhile and do what the
@@ -44,7 +44,7 @@ class SplitState {
   void take(const StateTensor& tensor, Slice given, const std::byte* from);
 
   Workers& workers_;
-  Group& group_;
+  Group* group_;  // null where parameters are in leaves that are all here
   TrainStep& train_;
 };
 

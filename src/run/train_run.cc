@@ -198,10 +198,11 @@ TrainRun::Found TrainRun::begin_as_leader() {
                                                        parts_.identity, files);
   if (split_)
     checkpoints_->split_with(
-        {.read = pieces_.reader(),
-         .write = [this](const StateTensor& tensor, int64_t first, std::span<const std::byte> from) {
-           split_->write(tensor, first, from);
-         }});
+        {.read = joined_.all ? pieces_.reader()
+                             : [this](const StateTensor& tensor, int64_t first,
+                                      std::span<std::byte> into) { split_->read(tensor, first, into); },
+         .write = [this](const StateTensor& tensor, int64_t first,
+                         std::span<const std::byte> from) { split_->write(tensor, first, from); }});
   if (checkpoint_folder(spec) != spec.output) output_lock_.emplace(spec.output);
   if (options_.fresh) checkpoints_->discard_all();
   const std::optional<int64_t> resumed = exchanges() ? restore() : std::nullopt;
@@ -376,10 +377,9 @@ void TrainRun::act(const Decision& decision, StepRecord& record) {
     if (engine_)
       say("no diagnosis: the step was computed elsewhere, from weights that are gone; repeat it with "
           "strategy.mode sync, from the last checkpoint");
-    else if (train_.holders().is_split())
-      say("no diagnosis: it runs a microbatch through the whole model, which no worker has; run the step on "
-          "one "
-          "worker, from the last checkpoint");
+    else if (train_.holders().is_split() || train_.state().in_leaves())
+      say("no diagnosis: it runs a microbatch through the whole model, which no worker has in one piece; run "
+          "the steps without strategy.pipeline and strategy.tensor_leaves to see it");
     else
       examine(decision, record);
   }
@@ -435,12 +435,13 @@ void TrainRun::require_same_weights(std::string_view what) {
   const bool split = train_.holders().is_split();
   const Workers alike(split ? joined_.groups().data : joined_.all.get());
   // Of the end, where all have hashed what is owned in pieces together.
-  alike.require_same(what, weights_sha256_.empty() || split ? train_.weights_sha256() : weights_sha256_);
+  alike.require_same(what,
+                     weights_sha256_.empty() || asks_for_hash() ? train_.weights_sha256() : weights_sha256_);
 }
 
 // The leader asks for what others hold, while they wait in agree().
 void TrainRun::hash_weights() {
-  if (workers_.leads() && train_.holders().is_split()) weights_sha256_ = split_->weights_sha256();
+  if (workers_.leads() && asks_for_hash()) weights_sha256_ = split_->weights_sha256();
 }
 
 void TrainRun::finish_step(bool examined) {
@@ -586,7 +587,7 @@ RunSummary TrainRun::summarise() {
   summary.steps = state_.step;
   summary.final_loss = last_loss_;
   summary.weights_sha256 =
-      train_.holders().is_split() || !train_.units().empty() ? weights_sha256_ : train_.weights_sha256();
+      asks_for_hash() || !train_.units().empty() ? weights_sha256_ : train_.weights_sha256();
   // What the servers of a run that failed have is not known.
   if (engine_ && !engine_->is_gathered()) summary.weights_sha256.clear();
   summary.identity_sha256 = parts_.identity.sha256();

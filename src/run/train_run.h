@@ -56,6 +56,10 @@ class TrainRun {
   RunSummary run();
 
  private:
+  // Whether the leader asks others for weights to hash.
+  bool asks_for_hash() const {
+    return train_.holders().is_split() || (train_.units().empty() && train_.ownership().splits_params());
+  }
   // The hash of the weights, where all workers have to make it together: while all are there.
   void hash_together();
   void gather();
@@ -112,7 +116,7 @@ class TrainRun {
     return train_.planned_bytes() + held_out_.planned_bytes() + kProgramBytes +
            (workers_.leads() ? kCheckpointStaging : 0) +
            (held_out_.exists() && workers_.leads()
-                ? gathered_bytes(train_.ownership(), parts_.options.mesh, parts_.options.ema, train_.whole())
+                ? gathered_bytes(options_in(joined_.groups(), *backend_, parts_.options), train_.whole())
                 : 0);
   }
 

@@ -70,4 +70,17 @@ void require_one_host(const wire::HostMap& map) {
   throw UserError("strategy.transport shm joins workers of one host, but there are {}; use auto", where);
 }
 
+void require_tensor_hosts(const wire::HostMap& map, const MeshShape& mesh) {
+  for (int rank = 0; rank + 1 < mesh.ranks(); ++rank) {
+    const bool neighbours = mesh.coordinate(MeshAxis::kTensor, rank + 1) > 0;
+    if (!neighbours || map.host_of(rank) == map.host_of(rank + 1)) continue;
+    throw UserError(
+        "strategy.tensor {}: ranks {} and {} share every matrix, but are on hosts {} and {}; start a "
+        "multiple "
+        "of {} workers on each host, or use a strategy.tensor that divides the workers of each",
+        mesh.tensor, rank, rank + 1, map.name(map.host_of(rank)), map.name(map.host_of(rank + 1)),
+        mesh.tensor);
+  }
+}
+
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/mesh.h"
 #include "comm/wire/host_map.h"
 #include "launch/join.h"
 
@@ -18,5 +19,7 @@ wire::HostMap host_map(const std::vector<WorkerFacts>& all);
 
 // Shared memory joins no others. UserError says who is where.
 void require_one_host(const wire::HostMap& map);
+// Tensor ranks exchange in every layer. UserError says which of them are apart.
+void require_tensor_hosts(const wire::HostMap& map, const MeshShape& mesh);
 
 }  // namespace lockstep

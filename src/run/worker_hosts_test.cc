@@ -39,5 +39,20 @@ TEST(WorkerHosts, SharedMemoryIsForOneHost) {
   }
 }
 
+TEST(WorkerHosts, TensorRanksAreOfOneHost) {
+  const wire::HostMap map = host_map({on("a", "a"), on("a", "a"), on("b", "b"), on("b", "b")});
+  require_tensor_hosts(map, {.data = 2, .tensor = 2});
+  require_tensor_hosts(map, {.data = 4});
+  try {
+    require_tensor_hosts(map, {.tensor = 4});
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_EQ(
+        std::string(error.what()),
+        "strategy.tensor 4: ranks 1 and 2 share every matrix, but are on hosts a and b; start a multiple "
+        "of 4 workers on each host, or use a strategy.tensor that divides the workers of each");
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "comm/mesh.h"
 #include "passes/autodiff.h"
 
 namespace lockstep {
@@ -45,6 +46,13 @@ PipelineRunner::PipelineRunner(PipelinePlans plans, Backend& backend, Group& gro
   }
   if (data_bytes_ > 0) data_ = backend.allocate(plans_.input_slots * data_bytes_);
   for (int peer = 0; peer < plans_.shape.ranks; ++peer) incoming_.push_back(incoming_from(peer));
+}
+
+void PipelineRunner::bind_tensor_group(Group& group) {
+  for (StagePart& part : parts_)
+    for (const auto* executable :
+         {&part.forward, &part.backward[0], &part.backward[1], &part.weights[0], &part.weights[1]})
+      if (*executable) (*executable)->bind_group(name_of(MeshAxis::kTensor), group);
 }
 
 std::vector<Slice> PipelineRunner::parts(const PipelinePlans& plans, const FlatLayout& layout,

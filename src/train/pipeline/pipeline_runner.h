@@ -29,6 +29,9 @@ class PipelineRunner {
   PipelineRunner(PipelinePlans plans, Backend& backend, Group& group, const FlatLayout& layout,
                  const TrainState& state, const StepInputs& inputs, const std::shared_ptr<Buffer>& arena);
 
+  // The tensor ranks of its stages.
+  void bind_tensor_group(Group& group);
+
   // Of the layout, those of each of this rank's stages: their sums are complete at different times.
   static std::vector<Slice> parts(const PipelinePlans& plans, const FlatLayout& layout, const StageMap& map);
   // Which of them sums the loss; -1: another rank's.

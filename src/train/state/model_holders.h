@@ -1,5 +1,5 @@
 // ModelHolders: which workers hold which tensors of the model, where not all hold all of them (the stages of
-// a pipeline, docs/splitting.md).
+// a pipeline, the leaves of tensor parallelism, docs/splitting.md).
 //
 // The layout of a worker is that of the whole model without what others hold, in the same order: every
 // element goes through the same operations, and parts of norms are added in the order of the whole one.
@@ -21,11 +21,12 @@ class ModelHolders {
   // Coordinates along the pipeline of those who hold a parameter.
   using Readers = std::map<std::string, std::set<int>>;
   // `stages`: which one each parameter is in, stage s on rank s mod p; `copies`: who else reads it (tied
-  // weights).
-  ModelHolders(const MeshShape& mesh, std::map<std::string, int> stages, Readers copies = {})
-      : mesh_(mesh), stages_(std::move(stages)), copies_(std::move(copies)) {}
+  // weights). `tensor`: where a piece of one is; all others are with every tensor rank.
+  ModelHolders(const MeshShape& mesh, std::map<std::string, int> stages, Readers copies = {},
+               std::map<std::string, int> tensor = {})
+      : mesh_(mesh), stages_(std::move(stages)), copies_(std::move(copies)), tensor_(std::move(tensor)) {}
 
-  bool is_split() const { return mesh_.pipeline > 1; }
+  bool is_split() const { return mesh_.splits_model(); }
   const MeshShape& mesh() const { return mesh_; }
   int stage_of(std::string_view tensor) const {
     const auto found = stages_.find(std::string(tensor));
@@ -33,7 +34,15 @@ class ModelHolders {
   }
   int pipeline_of(std::string_view tensor) const { return stage_of(tensor) % mesh_.pipeline; }
   bool holds(int rank, std::string_view tensor) const {
-    return !is_split() || mesh_.coordinate(MeshAxis::kPipeline, rank) == pipeline_of(tensor);
+    if (!is_split()) return true;
+    const auto piece = tensor_.find(std::string(tensor));
+    return mesh_.coordinate(MeshAxis::kPipeline, rank) == pipeline_of(tensor) &&
+           (piece == tensor_.end() || piece->second == mesh_.coordinate(MeshAxis::kTensor, rank));
+  }
+  // Of the tensor ranks that hold the same, one speaks for it: in norms, and when it is asked for.
+  bool speaks_for(int rank, std::string_view tensor) const {
+    return holds(rank, tensor) &&
+           (tensor_.contains(std::string(tensor)) || mesh_.coordinate(MeshAxis::kTensor, rank) == 0);
   }
   // Parameters that others read a copy of: renewed before every step, and no part of the state.
   const Readers& copies() const { return copies_; }
@@ -54,6 +63,7 @@ class ModelHolders {
   MeshShape mesh_;
   std::map<std::string, int> stages_;
   Readers copies_;
+  std::map<std::string, int> tensor_;
 };
 
 }  // namespace lockstep

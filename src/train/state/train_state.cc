@@ -40,7 +40,8 @@ TrainState::TrainState(Backend& backend, const FlatLayout& layout, const std::ve
 TrainState::TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
                        const std::vector<FrozenParam>& frozen, const OptimizerSettings& optimizer,
                        bool averages, const Ownership& ownership, const Allocate& allocate_flat,
-                       const FlatLayout& whole, const ModelHolders& holders, int mesh_rank)
+                       const FlatLayout& whole, const ModelHolders& holders, int mesh_rank,
+                       const LeafPieces& pieces)
     : backend_(backend),
       tables_(tables),
       averaging_(averages),
@@ -50,12 +51,14 @@ TrainState::TrainState(Backend& backend, const FlatLayout& layout, const std::ve
       flat_memory_(allocate_flat),
       whole_(whole),
       holders_(holders),
-      mesh_rank_(mesh_rank) {
+      mesh_rank_(mesh_rank),
+      pieces_(pieces) {
   add_flat_tensors(layout, optimizer);
   add_tables(tables);
   add_statistics(layout);
   add_frozen(frozen);
   if (holders_.is_split()) add_tensors_elsewhere(optimizer);
+  for (std::vector<StateTensor>* list : {&params_, &optimizer_, &averages_, &frozen_}) *list = joined(*list);
   model_ = params_;
   model_.insert(model_.end(), frozen_.begin(), frozen_.end());
   model_.insert(model_.end(), statistics_.begin(), statistics_.end());
@@ -138,26 +141,87 @@ StateTensor TrainState::split_tensor(std::string name, DType dtype, const FlatEn
   return tensor;
 }
 
-std::vector<Slice> TrainState::held_by(int rank, const StateTensor& tensor) const {
+bool TrainState::is_held_here(const StateTensor& tensor) const {
+  if (tensor.held_with.empty() || holders_.holds(mesh_rank_, tensor.held_with)) return true;
+  return std::ranges::any_of(pieces_, [&](const auto& one) {
+    return one.second.param == tensor.held_with && holders_.holds(mesh_rank_, one.first);
+  });
+}
+
+std::vector<Slice> TrainState::held_by(int rank, const StateTensor& tensor, Held which) const {
+  const auto is_leaf = [&](const auto& one) { return one.second.param == tensor.held_with; };
+  if (std::ranges::none_of(pieces_, is_leaf))
+    return held_entry(rank, tensor.held_with, tensor.shape.numel(), tensor.flat_offset, which);
+  std::vector<Slice> held;
+  for (const auto& [name, piece] : pieces_) {
+    if (piece.param != tensor.held_with) continue;
+    for (const Slice& part : held_entry(rank, name, piece.shape().numel(), tensor.flat_offset, which))
+      piece.for_runs([&](int64_t first, int64_t at, int64_t count) {
+        const int64_t begin = std::max(part.begin, at), end = std::min(part.end, at + count);
+        if (begin < end) held.push_back({first + begin - at, first + end - at});
+      });
+  }
+  std::ranges::sort(held, {}, &Slice::begin);
+  return held;
+}
+
+std::vector<Slice> TrainState::held_entry(int rank, const std::string& entry, int64_t numel, int64_t offset,
+                                          Held which) const {
   int data_rank = rank;
-  int64_t offset = tensor.flat_offset;
   std::optional<FlatLayout> layout;
-  if (!tensor.held_with.empty()) {
-    if (!holders_.holds(rank, tensor.held_with)) return {};
-    data_rank = holders_.mesh().coordinate(MeshAxis::kData, rank);
-    const bool first = data_rank == 0 && holders_.mesh().coordinate(MeshAxis::kTensor, rank) == 0;
+  if (!entry.empty()) {
+    if (which == Held::kAsked ? !holders_.speaks_for(rank, entry) : !holders_.holds(rank, entry)) return {};
+    if (holders_.is_split()) data_rank = holders_.mesh().coordinate(MeshAxis::kData, rank);
     if (!ownership_.is_split() || offset < 0)
-      return first ? std::vector<Slice>{{0, tensor.shape.numel()}} : std::vector<Slice>{};
+      return data_rank == 0 ? std::vector<Slice>{{0, numel}} : std::vector<Slice>{};
     layout = holders_.layout_of(rank, whole_);
-    offset = layout->find(tensor.held_with).offset;
+    offset = layout->find(entry).offset;
   }
   std::vector<Slice> held;
   for (const Slice& slice : ownership_.owned_by(data_rank, layout ? *layout : layout_)) {
     const int64_t begin = std::max<int64_t>(0, slice.begin - offset);
-    const int64_t end = std::min(tensor.shape.numel(), slice.end - offset);
+    const int64_t end = std::min(numel, slice.end - offset);
     if (begin < end) held.push_back({begin, end});
   }
   return held;
+}
+
+std::vector<StateTensor> TrainState::joined(const std::vector<StateTensor>& tensors) const {
+  if (pieces_.empty()) return tensors;
+  std::vector<StateTensor> result;
+  std::unordered_map<std::string, size_t> index;
+  for (const StateTensor& tensor : tensors) {
+    // Beside the parameter "w.leaf0" there is "moment1.w.leaf0".
+    size_t prefix = 0;
+    const LeafPiece* leaf = piece(tensor.name);
+    if (leaf == nullptr) {
+      prefix = tensor.name.find('.') + 1;
+      leaf = piece(tensor.name.substr(prefix));
+    }
+    if (leaf == nullptr) {
+      result.push_back(tensor);
+      continue;
+    }
+    const std::string name = tensor.name.substr(0, prefix) + leaf->param;
+    const auto [known, fresh] = index.emplace(name, result.size());
+    if (fresh)
+      result.push_back(
+          {name, tensor.dtype, leaf->whole, nullptr, false, {}, tensor.flat_offset, leaf->param});
+    StateTensor& all = result[known->second];
+    const std::vector<StatePiece> here = tensor.data != nullptr
+                                             ? std::vector<StatePiece>{{0, tensor.shape.numel(), tensor.data}}
+                                             : tensor.pieces;
+    all.filled_here |= tensor.filled_here && !here.empty();
+    for (const StatePiece& own : here)
+      leaf->for_runs([&](int64_t first, int64_t from, int64_t count) {
+        const int64_t begin = std::max(own.first, from), end = std::min(own.first + own.count, from + count);
+        if (begin < end)
+          all.pieces.push_back(
+              {first + begin - from, end - begin, at(own.data, begin - own.first, tensor.dtype)});
+      });
+  }
+  for (StateTensor& tensor : result) std::ranges::sort(tensor.pieces, {}, &StatePiece::first);
+  return result;
 }
 
 // In the order of the whole layout, on every worker.
@@ -244,8 +308,9 @@ void TrainState::initialise(const Model& model, uint64_t seed) {
   std::vector<StateTensor> drawn;
   std::copy_if(params_.begin(), params_.end(), std::back_inserter(drawn),
                [](const StateTensor& tensor) { return tensor.filled_here; });
-  std::ranges::copy_if(frozen_, std::back_inserter(drawn),
-                       [](const StateTensor& tensor) { return tensor.data != nullptr; });
+  std::ranges::copy_if(frozen_, std::back_inserter(drawn), [](const StateTensor& tensor) {
+    return tensor.data != nullptr || !tensor.pieces.empty();
+  });
   draw_params(backend_, drawn, model.params, seed);
   for (const StateTensor& tensor : statistics_) {
     const auto init = std::find_if(model.statistics.begin(), model.statistics.end(),
@@ -266,10 +331,12 @@ void TrainState::begin_average(const StateTensor& average, const StateTensor& pa
   std::vector<std::byte> stored;
   std::vector<float> values;
   const std::vector<StatePiece> pieces = pieces_of(average);
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    const StatePiece& piece = pieces[i];
-    // Where parameters are split, they are as averages.
-    void* const from = param.is_whole() ? at(param.data, piece.first, param.dtype) : param.pieces[i].data;
+  for (const StatePiece& piece : pieces) {
+    // Where parameters are split, they are as averages, or less.
+    void* from = param.is_whole() ? at(param.data, piece.first, param.dtype) : nullptr;
+    if (!param.is_whole())
+      for_pieces(param, {piece.first, piece.first + piece.count},
+                 [&](Slice, std::byte* address) { from = address; });
     if (average.dtype == param.dtype) {
       backend_.copy(piece.data, from, piece.count * size_of(param.dtype));
       continue;

@@ -6,6 +6,7 @@
 // tensors: parameters and statistics by their names, the optimizer's by its buffer and the parameter
 // ("moment1.wte.weight"), the averages as "average.wte.weight".
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <span>
@@ -14,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "model/model.h"
+#include "model/tensor_leaves.h"
 #include "passes/row_gradients.h"
 #include "runtime/executable.h"
 #include "runtime/flat.h"
@@ -48,6 +49,17 @@ struct StateTensor {
 };
 // What of the tensor lies here, as pieces: all of it, if it is whole.
 std::vector<StatePiece> pieces_of(const StateTensor& tensor);
+// Calls visit(elements, address) for what of the wanted elements lies in the pieces, in order.
+template <typename Visit>
+void for_pieces(const StateTensor& tensor, Slice wanted, const Visit& visit) {
+  const auto ends = [](const StatePiece& piece) { return piece.first + piece.count; };
+  auto piece = std::ranges::upper_bound(tensor.pieces, wanted.begin, {}, ends);
+  for (; piece != tensor.pieces.end() && piece->first < wanted.end; ++piece) {
+    const Slice part{std::max(wanted.begin, piece->first), std::min(wanted.end, ends(*piece))};
+    if (part.size() > 0)
+      visit(part, static_cast<std::byte*>(piece->data) + (part.begin - piece->first) * size_of(tensor.dtype));
+  }
+}
 
 // How tensors that workers own pieces of come to the one that leads, and back, while the others do what it
 // asks for.
@@ -69,11 +81,12 @@ class TrainState {
              const std::vector<FrozenParam>& frozen, const OptimizerSettings& optimizer, bool averages,
              const Ownership& ownership, const Allocate& allocate_flat);
   // The same of a worker that holds a part of the model: lists still have all tensors, of which some are not
-  // here. `whole`: the layout of all of it.
+  // here. `whole`: the layout of all of it. `pieces`: those of its entries that are leaves of a parameter;
+  // the lists have the parameters.
   TrainState(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
              const std::vector<FrozenParam>& frozen, const OptimizerSettings& optimizer, bool averages,
              const Ownership& ownership, const Allocate& allocate_flat, const FlatLayout& whole,
-             const ModelHolders& holders, int mesh_rank);
+             const ModelHolders& holders, int mesh_rank, const LeafPieces& pieces = {});
 
   // Parameters and statistics as the model begins with them, parameters a function of (seed, name, element);
   // everything else zero, the averages equal to the parameters.
@@ -105,10 +118,20 @@ class TrainState {
   // Of a parameter that another worker holds and this one reads (ModelHolders::copies); null: of none.
   void* copy_of(const std::string& name) const;
   // Whether there are tensors that others have to be asked for.
-  bool is_split() const { return ownership_.is_split() || holders_.is_split(); }
-  // What of a tensor that is split a worker of the run is asked for: elements of the tensor. Of several who
-  // have the same, one.
-  std::vector<Slice> held_by(int rank, const StateTensor& tensor) const;
+  bool is_split() const { return ownership_.is_split() || holders_.is_split() || in_leaves(); }
+  // Whether parameters lie in pieces, one for each leaf that is here.
+  bool in_leaves() const { return !pieces_.empty(); }
+  // Of an entry of the layout; null where it is a whole parameter.
+  const LeafPiece* piece(const std::string& entry) const {
+    const auto found = pieces_.find(entry);
+    return found == pieces_.end() ? nullptr : &found->second;
+  }
+  // What of a tensor that is split a worker of the run has, or is asked for: of several tensor ranks who have
+  // the same, one is. Elements of the tensor, in order.
+  enum class Held : uint8_t { kAsked, kAll };
+  std::vector<Slice> held_by(int rank, const StateTensor& tensor, Held which = Held::kAsked) const;
+  // Whether any of it is with those who hold the same part of the model as this worker.
+  bool is_held_here(const StateTensor& tensor) const;
 
   // Says that every row of every table has reached the step: their count of steps is not stored.
   void mark_rows(int64_t step);
@@ -142,6 +165,10 @@ class TrainState {
   void begin_average(const StateTensor& average, const StateTensor& param) const;
   // Adds the tensors that others hold, and marks those that only some do.
   void add_tensors_elsewhere(const OptimizerSettings& optimizer);
+  // Leaves as runs of elements of the parameters, or of what is kept beside these.
+  std::vector<StateTensor> joined(const std::vector<StateTensor>& tensors) const;
+  std::vector<Slice> held_entry(int rank, const std::string& entry, int64_t numel, int64_t offset,
+                                Held which) const;
 
   Backend& backend_;
   std::vector<RowTable> tables_;
@@ -160,6 +187,7 @@ class TrainState {
   FlatLayout whole_;
   ModelHolders holders_;
   int mesh_rank_ = 0;
+  LeafPieces pieces_;
   const Shown* shown_ = nullptr;
   std::vector<std::unique_ptr<Buffer>> buffers_, flat_buffers_;
   std::unordered_map<std::string, void*> addresses_;

@@ -117,6 +117,7 @@ TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, M
   KernelMemory kernels;
   for (const Plan* plan : plans.all()) {
     kernels += plan->memory.kernels;
+    memory.communication += plan->memory.communication;
     memory.arena_lower_bound =
         std::max(memory.arena_lower_bound, plan->memory.packed_lower_bound - plan->memory.region_bytes);
   }
@@ -165,6 +166,7 @@ std::string memory_table(const TrainPlans& plans, const TrainMemory& memory, con
                       at_peak(MemoryCategory::kActivations), at_peak(MemoryCategory::kScratch),
                       at_peak(MemoryCategory::kWorkspace)));
   out += row("kernels", memory.kernels);
+  if (memory.communication > 0) out += row("communication", memory.communication, "sums over tensor ranks");
   if (beside.evaluation > 0) out += row("evaluation", beside.evaluation);
   if (beside.checkpoints > 0) out += row("checkpoints", beside.checkpoints, "on their way to the disk");
   if (beside.program > 0) out += row("program", beside.program, "and its libraries");

@@ -16,13 +16,14 @@ struct TrainMemory {
   int64_t in_flight = 0;  // of a pipeline: what its microbatches hold from forward to backward
   int64_t arena = 0;      // activations and workspace that found no place in the gradients' bytes
   int64_t kernels = 0;
+  int64_t communication = 0;      // that sums over tensor ranks go through
   int64_t arena_lower_bound = 0;  // what no packing can beat
   int holders = 1;                // of the parameters, and what is not split; a worker's part is counted
   int stage = 0;                  // ZeRO
   int workers = 1;                // that the state is split between
 
   int64_t bytes() const {
-    return parameters + averages + state + gradients + inputs + in_flight + arena + kernels;
+    return parameters + averages + state + gradients + inputs + in_flight + arena + kernels + communication;
   }
   int64_t lower_bound() const { return bytes() - arena + arena_lower_bound; }
 };

@@ -33,7 +33,6 @@ Region gradient_region(const FlatLayout& layout, const TrainOptions& options) {
 
 void plan_backward(TrainPlans& plans, const Model& model, Backend& backend, const TrainOptions& options,
                    PassOptions passes) {
-  passes.units = plans.units;
   const Region region = gradient_region(plans.layout, options);
   plans[Phase::kBackward] = compile_plan(model.graph, backend, passes, region);
   if (!options.accumulates()) return;
@@ -162,26 +161,67 @@ PipelineShape pipeline_shape(const TrainOptions& options) {
   return shape;
 }
 
-// A worker of a pipeline has the layers of its stages alone.
-void take_stages(TrainPlans& plans, const Model& model, const TrainOptions& options) {
+void require_tensor(const TrainPlans& plans, const TrainOptions& options) {
+  const auto refuse = [&](const std::string& why) {
+    throw UserError("strategy.tensor_leaves {}: {}", options.tensor_leaves, why);
+  };
+  if (!updates_elements(options.optimizer))
+    refuse(
+        fmt::format("leaves are parameters of their own, and {} needs norms or means of whole ones; use "
+                    "adamw, adam, lion "
+                    "or sgd",
+                    options.optimizer.name));
+  if (!plans.tables.empty())
+    refuse(fmt::format(
+        "gradients of table {} are lists of rows, which tensor ranks do not share; use a train.microbatch of "
+        "more than {} ids, whose gradients are dense",
+        plans.tables[0].name, plans.tables[0].table[0] / kRowsPerId));
+  if (plans.whole.statistics_numel() > 0)
+    refuse("running statistics of batch norms are not split into leaves; use strategy.tensor 1");
+}
+
+// Leaves follow each other from rank to rank.
+std::map<std::string, int> tensor_ranks(const LeafPieces& pieces, const MeshShape& mesh) {
+  std::map<std::string, int> ranks;
+  if (mesh.tensor == 1) return ranks;
+  for (const auto& [name, piece] : pieces)
+    ranks[name] = static_cast<int>(piece.leaf / (piece.leaves / mesh.tensor));
+  return ranks;
+}
+
+// A worker of a pipeline has the layers of its stages alone, and a tensor rank its leaves.
+void take_part(TrainPlans& plans, const Model& model, const TrainOptions& options) {
   const PipelineShape shape = pipeline_shape(options);
-  plans.stages = assign_stages(model.graph, shape.stages());
+  if (shape.ranks > 1) plans.stages = assign_stages(model.graph, shape.stages());
   ModelHolders::Readers copies;
   for (const auto& [name, stages] : plans.stages.copies)
     for (const int stage : stages)
       if (shape.rank_of(stage) != shape.rank_of(plans.stages.stage_of(name)))
         copies[name].insert(shape.rank_of(stage));
-  plans.holders = ModelHolders(options.mesh, plans.stages.params, std::move(copies));
+  plans.holders = ModelHolders(options.mesh, plans.stages.params, std::move(copies),
+                               tensor_ranks(plans.pieces, options.mesh));
   plans.layout = plans.holders.layout_of(options.mesh_rank, plans.whole);
 }
 
 }  // namespace
 
-TrainPlans plan_training(const Model& model, Backend& backend, const TrainOptions& options) {
+TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOptions& options) {
   if (options.microbatches < 1 || options.leaves < 1 || options.microbatches % options.leaves != 0)
     throw UserError("{} leaves do not divide {} microbatches", options.leaves, options.microbatches);
   const auto start = std::chrono::steady_clock::now();
   TrainPlans plans;
+  // What all workers have together, and what this one has.
+  std::optional<Model> all, own;
+  if (options.tensor_leaves > 1) {
+    LeafModel leaves = split_into_leaves(logical, {.leaves = options.tensor_leaves});
+    all = std::move(leaves.model);
+    plans.pieces = std::move(leaves.pieces);
+  }
+  if (options.mesh.tensor > 1)
+    own = split_into_leaves(logical, {options.tensor_leaves, options.mesh.tensor,
+                                      options.mesh.coordinate(MeshAxis::kTensor, options.mesh_rank)})
+              .model;
+  const Model& model = all ? *all : logical;
   // The layout and the set of tables follow from the model alone, whatever other passes do.
   const Graph differentiated = differentiate(model.graph);
   PassOptions passes = options.passes;
@@ -197,18 +237,20 @@ TrainPlans plan_training(const Model& model, Backend& backend, const TrainOption
       plans.frozen.push_back({model.graph.name(input.value), model.graph.type(input.value)});
   plans.layout = plans.whole;
   require_stage(plans, options);
+  if (options.tensor_leaves > 1) require_tensor(plans, options);
+  if (options.mesh.pipeline > 1) require_pipeline(plans, backend, options);
+  if (options.mesh.splits_model()) take_part(plans, model, options);
+  passes.units = param_units(plans.layout, options.ownership());
   if (options.mesh.pipeline > 1) {
-    require_pipeline(plans, backend, options);
-    take_stages(plans, model, options);
-    passes.units = param_units(plans.layout, options.ownership());
-    plans.pipeline =
-        plan_pipeline(model, backend, passes, options.accumulates(), plans.stages, pipeline_shape(options),
-                      options.mesh.coordinate(MeshAxis::kPipeline, options.mesh_rank));
-    passes.units.clear();
+    plans.pipeline = plan_pipeline(own ? *own : model, backend, passes, options.accumulates(), plans.stages,
+                                   pipeline_shape(options),
+                                   options.mesh.coordinate(MeshAxis::kPipeline, options.mesh_rank));
   } else {
-    plans.units = param_units(plans.layout, options.ownership());
-    plan_backward(plans, model, backend, options, passes);
+    // Leaves are evaluated as the parameters that they are of, which the leader gathers.
+    if (options.tensor_leaves == 1) plans.units = passes.units;
+    plan_backward(plans, own ? *own : model, backend, options, passes);
   }
+  passes.units.clear();
   plan_update(plans, model, backend, options, passes);
   plans.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/mesh.h"
-#include "model/model.h"
+#include "model/tensor_leaves.h"
 #include "passes/row_gradients.h"
 #include "runtime/compile.h"
 #include "runtime/flat.h"
@@ -34,8 +34,9 @@ struct TrainOptions {
   MeshShape mesh = {};       // of all workers; where it splits no model, its data is not looked at
   int mesh_rank = 0;         // of this worker in it
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
-  int64_t chunks = 1;  // stages of a worker, interleaved
-  int zero = 0;        // ZeRO stage: what they share out (docs/splitting.md); changes no bit
+  int64_t chunks = 1;         // stages of a worker, interleaved
+  int64_t tensor_leaves = 1;  // that the model is split into (model/tensor_leaves.h); mesh.tensor shares them
+  int zero = 0;               // ZeRO stage: what they share out (docs/splitting.md); changes no bit
   // Of this worker, where workers of a host may hold the state together; changes no bit.
   std::optional<HostPlace> host = {};
   ReduceOptions reduce = {};
@@ -78,6 +79,7 @@ struct TrainPlans {
   FlatLayout whole;                       // of the model
   ModelHolders holders;                   // of its parts
   StageMap stages;                        // of a pipeline
+  LeafPieces pieces;                      // that are entries of `whole`, where the model is split into leaves
   std::optional<PipelinePlans> pipeline;  // instead of kBackward and kAccumulate
   std::vector<RowTable> tables;           // whose gradients are lists of rows
   std::vector<FrozenParam> frozen;

@@ -79,7 +79,8 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
       group_(groups.data),
       ownership_(options.ownership()),
       state_(backend, layout_, tables_, plans.frozen, options.optimizer, options.ema > 0, ownership_,
-             flat_memory(backend, group_, ownership_), plans.whole, holders_, options.mesh_rank),
+             flat_memory(backend, group_, ownership_), plans.whole, holders_, options.mesh_rank,
+             plans.pieces),
       units_(std::move(plans.units)),
       to_scalars_(backend, sizeof(int64_t)),
       result_(backend.allocate(sizeof(ReadBack), MemoryKind::kPinned)) {
@@ -95,6 +96,7 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
     const std::vector<Slice> parts = PipelineRunner::parts(*plans.pipeline, layout_, plans.stages);
     pipeline_ = std::make_unique<PipelineRunner>(std::move(*plans.pipeline), backend_, *groups_.pipeline,
                                                  layout_, state_, *inputs_, arena_);
+    if (groups_.tensor != nullptr) pipeline_->bind_tensor_group(*groups_.tensor);
     sum_stages(parts);
   }
   allocate_scalars();
@@ -107,11 +109,14 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
 }
 
 void TrainStep::make_phases(TrainPlans& plans) {
+  for (const Plan* plan : plans.all()) communication_bytes_ += plan->memory.communication;
   // Units are gathered there; those of a host copy them from each other where they can reach them.
   const bool reached = ownership_.splits_params() && backend_.memory() == MemoryKind::kHost && group_->host();
   arena_ = reached ? peer_memory(*group_, plans.arena_bytes()) : backend_.allocate(plans.arena_bytes());
   const auto executable = [&](std::optional<Plan>& plan) {
-    return plan ? std::make_unique<Executable>(std::move(*plan), backend_, arena_) : nullptr;
+    auto made = plan ? std::make_unique<Executable>(std::move(*plan), backend_, arena_) : nullptr;
+    if (made && groups_.tensor != nullptr) made->bind_group(name_of(MeshAxis::kTensor), *groups_.tensor);
+    return made;
   };
   for (size_t i = 0; i < kPhases; ++i) phases_[i] = executable(plans.phases[i]);
   for (SlicePlans& slice : plans.slices)
@@ -252,11 +257,14 @@ StepResult TrainStep::accumulate(const Loader& load, int64_t step, const Request
   if (step == 0) step = steps_applied_ + 1;
 
   int64_t answered = 0;
+  // Of a model that is split the answer goes to all with the parts of the norm.
+  const Request among_data = holders_.is_split() ? Request{} : request;
   if (pipeline_)
-    answered = sum_pipeline(load, step, request);
+    sum_pipeline(load, step);
   else
-    answered = rounds_ ? sum_rounds(load, step, request) : sum_leaves(load, step, request);
+    answered = rounds_ ? sum_rounds(load, step, among_data) : sum_leaves(load, step, among_data);
   Executable& norm = *phase(Phase::kNorm);
+  if (holders_.is_split()) answered = request ? request() : 0;
   if (squares_) answered = sum_squares(answered);
   if (sums_) bind_root(norm);
   norm.bind("count", totals().count(0));
@@ -365,7 +373,7 @@ void TrainStep::renew_copy(const StateTensor& tensor, int holder, const std::set
                         "a tied weight");
 }
 
-int64_t TrainStep::sum_pipeline(const Loader& load, int64_t step, const Request& request) {
+void TrainStep::sum_pipeline(const Loader& load, int64_t step) {
   renew_copies();
   pipeline_->run(*stage_sums_, [&](int64_t microbatch) { load_microbatch(load, microbatch, step); });
   if (rounds_)
@@ -378,7 +386,14 @@ int64_t TrainStep::sum_pipeline(const Loader& load, int64_t step, const Request&
     rounds_->finish(0);
   else
     sums_->finish();
-  return request ? request() : 0;
+}
+
+void* TrainStep::root_at(int64_t element) const {
+  if (!rounds_) return sums_->slots().at(0, element);
+  for (size_t i = 0; i < owned_.size(); ++i)
+    if (owned_[i].begin <= element && element < owned_[i].end)
+      return static_cast<char*>(rounds_->root(i)) + (element - owned_[i].begin) * size_of(layout_.dtype());
+  throw InternalError("element {} is not owned here", element);
 }
 
 void* TrainStep::root_of(size_t slice) const {
@@ -389,9 +404,7 @@ int64_t TrainStep::sum_squares(int64_t request) {
   Executable* const own = phase(Phase::kSquares);
   if (own != nullptr) {
     for (size_t i = 0; i < squared_.size(); ++i)
-      if (squared_[i].size() > 0)
-        own->bind(piece_name(i),
-                  ownership_.is_split() ? root_of(i) : sums_->slots().at(0, squared_[i].begin));
+      if (squared_[i].size() > 0) own->bind(piece_name(i), root_at(squared_[i].begin));
     own->enqueue();
   }
   const auto start = std::chrono::steady_clock::now();
@@ -404,7 +417,7 @@ int64_t TrainStep::sum_squares(int64_t request) {
   if (pipeline_) this->totals().write(0, {totals.loss, totals.count});
   meeting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   phase(Phase::kNorm)->bind("squares", squares_->squares());
-  return pipeline_ ? totals.request : request;
+  return holders_.is_split() ? totals.request : request;
 }
 
 // A bucket's parameters are gathered while those of the next are updated.
@@ -561,15 +574,14 @@ void TrainStep::read_together(const StateTensor& tensor, int64_t first, std::spa
     return into.subspan(static_cast<size_t>((part.begin - begin) * element),
                         static_cast<size_t>(part.size() * element));
   };
-  for (const StatePiece& piece : tensor.pieces)
-    if (const Slice part = within(piece.first, piece.first + piece.count); part.size() > 0)
-      backend_.download(place(part).data(),
-                        static_cast<const char*>(piece.data) + (part.begin - piece.first) * element,
-                        part.size() * element);
-  if (tensor.flat_offset < 0) return;  // nobody of the data group lacks any of it
+  std::ranges::fill(into, std::byte{0});
+  for_pieces(tensor, {begin, end}, [&](Slice part, const std::byte* own) {
+    backend_.download(place(part).data(), own, part.size() * element);
+  });
+  if (group_ == nullptr || !ownership_.is_split() || tensor.flat_offset < 0) return;
   const RankLine line = groups_.shape.line(MeshAxis::kData, groups_.rank);
   for (int rank = 0; rank < group_->size(); ++rank)
-    for (const Slice& held : state_.held_by(line.number(rank), tensor))
+    for (const Slice& held : state_.held_by(line.number(rank), tensor, TrainState::Held::kAll))
       if (const Slice part = within(held.begin, held.end); part.size() > 0)
         group_->broadcast(place(part), rank, "weights");
 }
@@ -592,24 +604,32 @@ void TrainStep::set_param(std::string_view name, const std::vector<float>& value
                     piece.count * size_of(found.dtype));
 }
 
+std::vector<float> TrainStep::entry_grad(const FlatEntry& entry) const {
+  if (!ownership_.is_split())
+    return read_floats(layout_.dtype(), sums_->slots().at(0, entry.offset), entry.shape.numel());
+  std::vector<float> values(static_cast<size_t>(entry.shape.numel()), 0.0f);
+  for (const SliceUpdate& one : slices_) {
+    const Slice& slice = owned_[one.slice];
+    const int64_t begin = std::max(slice.begin, entry.offset);
+    const int64_t end = std::min(slice.end, entry.offset + entry.shape.numel());
+    if (begin >= end) continue;
+    const auto own = read_floats(layout_.dtype(), root_at(begin), end - begin);
+    std::copy(own.begin(), own.end(), values.begin() + (begin - entry.offset));
+  }
+  return values;
+}
+
 std::vector<float> TrainStep::grad(std::string_view name) const {
   const StateTensor& found = state_.param(name);
   std::vector<float> values(static_cast<size_t>(found.shape.numel()), 0.0f);
   for (const FlatEntry& entry : layout_.entries()) {
-    if (entry.name != name) continue;
-    if (!ownership_.is_split())
-      values = read_floats(layout_.dtype(), sums_->slots().at(0, entry.offset), found.shape.numel());
-    for (const SliceUpdate& one : slices_) {
-      const Slice& slice = owned_[one.slice];
-      const int64_t begin = std::max(slice.begin, entry.offset);
-      const int64_t end = std::min(slice.end, entry.offset + entry.shape.numel());
-      if (begin >= end) continue;
-      const auto own = read_floats(
-          layout_.dtype(),
-          static_cast<const char*>(root_of(one.slice)) + (begin - slice.begin) * size_of(layout_.dtype()),
-          end - begin);
-      std::copy(own.begin(), own.end(), values.begin() + (begin - entry.offset));
-    }
+    const LeafPiece* const leaf = state_.piece(entry.name);
+    if (entry.name == name) values = entry_grad(entry);
+    if (leaf == nullptr || leaf->param != name) continue;
+    const std::vector<float> own = entry_grad(entry);
+    leaf->for_runs([&](int64_t first, int64_t at, int64_t count) {
+      std::copy_n(own.begin() + at, count, values.begin() + first);
+    });
   }
   if (!sums_) return values;
   const GradientSlot& root = sums_->slots()[0];
@@ -634,8 +654,7 @@ std::string TrainStep::weights_sha256() {
   backend_.compute().synchronize();
   std::vector<const StateTensor*> held;
   for (const StateTensor& tensor : state().model())
-    if (tensor.held_with.empty() || holders_.holds(options_.mesh_rank, tensor.held_with))
-      held.push_back(&tensor);
+    if (state_.is_held_here(tensor)) held.push_back(&tensor);
   return sha256_of(held, [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
     if (!tensor.is_whole()) return read_together(tensor, first, into);
     backend_.download(into.data(), static_cast<const char*>(tensor.data) + first,
@@ -653,6 +672,7 @@ int64_t TrainStep::planned_bytes() const {
   int64_t bytes = state_.bytes() + arena_->bytes() + inputs_->device_bytes() + scalars_->bytes();
   bytes += rounds_ ? rounds_->bytes() : sums_->slots().bytes();
   if (leaf_) bytes += leaf_->bytes();
+  bytes += communication_bytes_;
   if (squares_) bytes += squares_->bytes();
   if (params_gather_) bytes += params_gather_->bytes();
   if (unit_gathers_) bytes += unit_gathers_->bytes();

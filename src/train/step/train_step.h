@@ -100,7 +100,7 @@ class TrainStep {
   std::vector<float> param(std::string_view name);
   void set_param(std::string_view name, const std::vector<float>& values);
   // The gradient of the last step, a sum over the microbatch; of a table with row gradients, made dense.
-  // Where workers own pieces of the gradients, zero beside those of this one.
+  // Where workers own pieces of the gradients, or have leaves of a parameter, zero beside those of this one.
   std::vector<float> grad(std::string_view name) const;
 
   // The gradients of the last accumulate(), a sum, from an element of the layout on, on the device; and what
@@ -154,7 +154,7 @@ class TrainStep {
   int64_t sum_rounds(const Loader& load, int64_t step, const Request& request);
   // One microbatch of the leaf of a round, the n-th; a worker without one takes part in the others' gathers.
   void run_in_round(int64_t round, int64_t n, const Loader& load, int64_t step);
-  int64_t sum_pipeline(const Loader& load, int64_t step, const Request& request);
+  void sum_pipeline(const Loader& load, int64_t step);
   // Gives those who read them the parameters that this worker holds.
   void renew_copies();
   void renew_copy(const StateTensor& tensor, int holder, const std::set<int>& readers);
@@ -162,12 +162,13 @@ class TrainStep {
   // Some bytes of a tensor that is split, on all workers.
   void read_together(const StateTensor& tensor, int64_t first, std::span<std::byte> into);
   void gather_with(UnitSource* source);
-  // Everybody's parts of the norm, from those that this worker makes; the requests of all, where a pipeline
-  // has not given them yet.
+  // Everybody's parts of the norm, from those that this worker makes; the requests of all, where the model is
+  // split.
   int64_t sum_squares(int64_t request);
   void update_slices();
-  // The sum of one of them, on the device.
+  // The sum of one of them, on the device; and where that of an owned element is.
   void* root_of(size_t slice) const;
+  void* root_at(int64_t element) const;
   LossTotals& totals() const { return rounds_ ? rounds_->totals() : sums_->totals(); }
   // The sums, of the dense ones those from `first` on.
   void bind_root(Executable& executable, int64_t first = 0);
@@ -177,6 +178,7 @@ class TrainStep {
   void meet_holders(const std::string& about);
   void bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists);
   StepResult read_result(int64_t request);
+  std::vector<float> entry_grad(const FlatEntry& entry) const;
   // Values on the device, as floats.
   std::vector<float> read_floats(DType dtype, const void* data, int64_t count) const;
 
@@ -220,6 +222,7 @@ class TrainStep {
   int64_t steps_applied_ = 0;
   int64_t caught_up_ = 0;  // the step that every row has reached
   double meeting_seconds_ = 0;
+  int64_t communication_bytes_ = 0;  // that collectives of graphs go through
 };
 
 }  // namespace lockstep

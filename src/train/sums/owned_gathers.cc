@@ -27,16 +27,36 @@ int64_t stride_of(const FlatLayout& whole, const ModelHolders& holders, const Ow
 
 int64_t all_bytes(const FlatLayout& whole) { return part_bytes(whole.numel()); }
 
+// Where tensor ranks hold the same, one of them makes its parts of the norm.
+std::vector<Slice> spoken_for(int rank, const FlatLayout& layout, const ModelHolders& holders,
+                              const std::vector<Slice>& slices) {
+  std::vector<Slice> spoken;
+  const auto entries = layout.entries();
+  for (const Slice& slice : slices)
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const int64_t begin = std::max(slice.begin, entries[i].offset);
+      const int64_t end =
+          std::min(slice.end, i + 1 < entries.size() ? entries[i + 1].offset : layout.numel());
+      if (begin >= end || !holders.speaks_for(rank, entries[i].name)) continue;
+      if (!spoken.empty() && spoken.back().end == begin && begin != slice.begin)
+        spoken.back().end = end;
+      else
+        spoken.push_back({begin, end});
+    }
+  return spoken;
+}
+
 }  // namespace
 
 std::vector<Slice> squared_by(int rank, const FlatLayout& layout, const ModelHolders& holders,
                               const Ownership& ownership) {
   if (!holders.is_split()) return ownership.owned_by(rank, layout);
   const MeshShape& mesh = holders.mesh();
-  if (mesh.coordinate(MeshAxis::kTensor, rank) > 0) return {};
   const int data = mesh.coordinate(MeshAxis::kData, rank);
-  if (ownership.is_split()) return ownership.owned_by(data, layout);
-  return {slice_of(layout.numel(), mesh.data, data)};
+  const std::vector<Slice> slices = ownership.is_split()
+                                        ? ownership.owned_by(data, layout)
+                                        : std::vector<Slice>{slice_of(layout.numel(), mesh.data, data)};
+  return mesh.tensor == 1 ? slices : spoken_for(rank, layout, holders, slices);
 }
 
 SquareGather::SquareGather(Group& group, Backend& backend, const FlatLayout& whole,
