@@ -44,6 +44,16 @@ class Writer {
   void operator()(std::string_view name, const std::vector<std::string>& values) {
     if (!values.empty()) key(name) += json(values).dump(-1, ' ', false, json::error_handler_t::replace);
   }
+  template <typename Record>
+  void operator()(std::string_view name, const std::vector<Record>& records) {
+    if (records.empty()) return;
+    key(name) += '[';
+    for (size_t i = 0; i < records.size(); ++i) {
+      if (i > 0) out_ += ',';
+      Writer(out_).write(records[i]);
+    }
+    out_ += ']';
+  }
   template <typename T>
   void operator()(std::string_view name, const std::optional<T>& value) {
     if (value) (*this)(name, *value);
@@ -126,6 +136,18 @@ class Reader {
     if (!field.is_array() || !std::all_of(field.begin(), field.end(), is_text))
       fail(name, field, "a list of strings");
     values = field.get<std::vector<std::string>>();
+  }
+  template <typename Record>
+  void operator()(const char* name, std::vector<Record>& records) {
+    if (!object_.contains(name)) return;
+    const json& field = object_[name];
+    const auto is_object = [](const json& item) { return item.is_object(); };
+    if (!field.is_array() || !std::all_of(field.begin(), field.end(), is_object))
+      fail(name, field, "a list of objects");
+    for (const json& item : field) {
+      Reader reader(item, place_);
+      visit_fields(records.emplace_back(), reader);
+    }
   }
   void operator()(const char* name, std::optional<double>& value) {
     if (!object_.contains(name)) return;
