@@ -25,6 +25,7 @@
 #include "prepare/job_options.h"
 #include "run/join_workers.h"
 #include "run/resume.h"
+#include "run/settle_codec.h"
 #include "run/run_folder.h"
 #include "run/train_run.h"
 
@@ -117,6 +118,7 @@ bool says_finished(const JobSpec& spec, const TrainCommand& command, const Nodes
   const HostShare host = expected_share(spec);
   JobParts parts = build_parts(spec, *make_job_backend(spec, host), host);
   read_pretrained(parts, nullptr);
+  settle_by_checkpoint(parts);
   const auto finished = finished_run(parts);
   if (!finished) return false;
   require_resumable(parts);  // a finished run is one whose last checkpoint can be read

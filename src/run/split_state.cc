@@ -27,8 +27,8 @@ void for_pieces(const StateTensor& tensor, Slice wanted, const Visit& visit) {
 }
 
 // Where tensors may be that are split. Parameters are in two of them.
-std::array<const std::vector<StateTensor>*, 4> lists_of(const TrainState& state) {
-  return {&state.optimizer(), &state.averages(), &state.model(), &state.params()};
+std::array<const std::vector<StateTensor>*, 5> lists_of(const TrainState& state) {
+  return {&state.optimizer(), &state.averages(), &state.model(), &state.params(), &state.residuals()};
 }
 
 }  // namespace

@@ -112,6 +112,14 @@ void require_stage(const TrainPlans& plans, const TrainOptions& options) {
                     options.zero);
 }
 
+void require_compression(const Backend& backend, const TrainOptions& options) {
+  if (options.reduce.codec == GradientCodec::kNone || backend.memory() == MemoryKind::kHost) return;
+  throw UserError(
+      "strategy.reduce.compress {}: gradients are compressed in memory of the host, and {} has its own; use "
+      "device: cpu, or strategy.reduce.compress none",
+      name_of(options.reduce.codec), backend.name());
+}
+
 void require_pipeline(const TrainPlans& plans, const Backend& backend, const TrainOptions& options) {
   const int stages = options.mesh.pipeline;
   if (!plans.tables.empty()) {
@@ -185,6 +193,7 @@ TrainPlans plan_training(const Model& model, Backend& backend, const TrainOption
       plans.frozen.push_back({model.graph.name(input.value), model.graph.type(input.value)});
   plans.layout = plans.whole;
   require_stage(plans, options);
+  require_compression(backend, options);
   plans.units = param_units(plans.layout, options.ownership());
   if (options.mesh.pipeline > 1) {
     require_pipeline(plans, backend, options);
