@@ -11,7 +11,8 @@ LOCKSTEP_CHOICE_NAMES(GradientCodec, "none", "bf16", "int8", "topk", "powersgd",
 
 // Whether what is not sent is kept for the steps to come, by every leaf.
 constexpr bool has_feedback(GradientCodec codec) {
-  return codec == GradientCodec::kTopk || codec == GradientCodec::kPowersgd || codec == GradientCodec::kOnebit;
+  return codec == GradientCodec::kTopk || codec == GradientCodec::kPowersgd ||
+         codec == GradientCodec::kOnebit;
 }
 
 }  // namespace lockstep

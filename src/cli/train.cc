@@ -25,8 +25,8 @@
 #include "prepare/job_options.h"
 #include "run/join_workers.h"
 #include "run/resume.h"
-#include "run/settle_codec.h"
 #include "run/run_folder.h"
+#include "run/settle_codec.h"
 #include "run/train_run.h"
 
 namespace lockstep {

@@ -270,8 +270,9 @@ TEST(CodedSums, BytesOnTheWireAreThoseOfTheCode) {
   testing::on_ucx_groups(LeafSplit::search(8, 2), [&](Group& group) {
     constexpr int64_t kBlocks = 1024;
     const int64_t values = kBlocks * kInt8Values;
-    for (const auto& [type, bytes] :
-         {std::pair{SumType::kF32, values * 4}, {SumType::kBF16, values * 2}, {SumType::kInt8, values * 33 / 32}}) {
+    for (const auto& [type, bytes] : {std::pair{SumType::kF32, values * 4},
+                                      {SumType::kBF16, values * 2},
+                                      {SumType::kInt8, values * 33 / 32}}) {
       const SharedBuffer memory = group.allocate(bytes);
       void* const partial = memory.data();
       group.barrier();

@@ -94,13 +94,15 @@ void refuse_compression(const JobSpec& spec) {
   const std::string where = spec.where("strategy.reduce.compress");
   if (codec == GradientCodec::kOnebit)
     throw UserError(
-        "{}: strategy.reduce.compress onebit: a sum of signs is no sign, so that it would depend on how many leaves a "
-        "worker adds up before it sends; use int8, which rounds every sum alike, or topk or powersgd, which send "
+        "{}: strategy.reduce.compress onebit: a sum of signs is no sign, so that it would depend on how many "
+        "leaves a "
+        "worker adds up before it sends; use int8, which rounds every sum alike, or topk or powersgd, which "
+        "send "
         "less",
         where);
   const auto refuse = [&](std::string_view what, std::string_view why, std::string_view instead) {
-    throw UserError("{}: strategy.reduce.compress {} does not go with {}: {}; use {}", where, name_of(codec), what,
-                    why, instead);
+    throw UserError("{}: strategy.reduce.compress {} does not go with {}: {}; use {}", where, name_of(codec),
+                    what, why, instead);
   };
   if (has_feedback(codec) && strategy.zero > 0)
     refuse(fmt::format("strategy.zero {}", strategy.zero),
@@ -108,12 +110,11 @@ void refuse_compression(const JobSpec& spec) {
            "bf16 or int8 with strategy.zero 1, or strategy.zero 0");
   if (has_feedback(codec) && strategy.pipeline > 1)
     refuse(fmt::format("strategy.pipeline {}", strategy.pipeline),
-           "what leaves have not sent is not kept by stages",
-           "bf16 or int8, or strategy.pipeline 1");
+           "what leaves have not sent is not kept by stages", "bf16 or int8, or strategy.pipeline 1");
   if (has_feedback(codec) && strategy.reduce.via == ReduceVia::kNone)
     refuse("strategy.reduce.via none", "leaves keep what they do not send", "strategy.reduce.via direct");
-  if (codec == GradientCodec::kAuto && (strategy.pipeline > 1 || strategy.zero > 0 ||
-                                        strategy.reduce.via == ReduceVia::kNone))
+  if (codec == GradientCodec::kAuto &&
+      (strategy.pipeline > 1 || strategy.zero > 0 || strategy.reduce.via == ReduceVia::kNone))
     refuse("strategy.pipeline, strategy.zero or strategy.reduce.via none",
            "it is settled by trial steps of workers that exchange the gradients of a whole model",
            "bf16 or int8");

@@ -40,7 +40,8 @@ CommunicationSummary account_of(const std::vector<CommBucket>& buckets, double s
       transfer.push_back(latency + (bucket.transfer_ms - latency) * share +
                          coding * static_cast<double>(bucket.bytes) / kMiB);
     }
-    CommOption option{.name = std::move(name), .exposed_ms = exposed_with(buckets, transfer), .note = std::move(note)};
+    CommOption option{
+        .name = std::move(name), .exposed_ms = exposed_with(buckets, transfer), .note = std::move(note)};
     option.saves_ms = account.modelled_ms - option.exposed_ms - own * megabytes;
     option.step_ms = step_ms - option.saves_ms;
     account.options.push_back(std::move(option));
@@ -53,8 +54,9 @@ CommunicationSummary account_of(const std::vector<CommBucket>& buckets, double s
   if (setting.hosts > 1 && !setting.served) {
     const double hosts = setting.hosts;
     with("Reduction Servers", setting.hosts == 2 ? 1 : hosts / (2 * (hosts - 1)), 0, 0,
-         setting.hosts == 2 ? "never between two hosts"
-                            : fmt::format("that together have the bandwidth of {} workers' hosts", setting.hosts));
+         setting.hosts == 2
+             ? "never between two hosts"
+             : fmt::format("that together have the bandwidth of {} workers' hosts", setting.hosts));
   }
   for (const CommSetting::Codec& codec : setting.codecs)
     with("compress: " + codec.name, codec.bytes / setting.bytes, codec.coding_ms, codec.own_ms, codec.note);

@@ -17,8 +17,8 @@ struct CommSetting {
   double latency_ms = 0;  // of a collective that carries almost nothing
   int hosts = 1;          // that exchange over a network; 1: memory of one host
   int64_t workers = 1;
-  bool served = false;    // by Reduction Servers
-  double bytes = 4;       // that a gradient takes on the wire
+  bool served = false;  // by Reduction Servers
+  double bytes = 4;     // that a gradient takes on the wire
 
   // What gradients could be compressed to: bytes each, and milliseconds of coding for a MiB of gradients, on
   // the way and in the worker itself.

@@ -51,7 +51,8 @@ std::vector<std::pair<std::string, CommBucket>> some_buckets(const std::vector<C
       sum.exposed_ms += all[i].exposed_ms;
     }
     sum.ahead_ms = all[last].ahead_ms;
-    some.emplace_back(first == last ? fmt::format("{}", first + 1) : fmt::format("{}-{}", first + 1, last + 1), sum);
+    some.emplace_back(
+        first == last ? fmt::format("{}", first + 1) : fmt::format("{}-{}", first + 1, last + 1), sum);
   }
   return some;
 }
@@ -79,15 +80,16 @@ std::string evaluations_table(const RunView& run) {
 std::string communication_table(const RunView& run) {
   if (!run.summary.communication) return "";
   const CommunicationSummary& comm = *run.summary.communication;
-  std::string text = fmt::format("\n  communication in the open: {} of {} ms a step\n", short_number(comm.exposed_ms),
-                                 short_number(comm.step_ms));
+  std::string text = fmt::format("\n  communication in the open: {} of {} ms a step\n",
+                                 short_number(comm.exposed_ms), short_number(comm.step_ms));
   text += fmt::format("  {:<22}{:>12}{:>12}{:>12}\n", "with", "exposed ms", "saves ms", "step ms");
   for (const CommOption& option : comm.options)
-    text += fmt::format("  {:<22}{:>12}{:>12}{:>12}{}{}\n", printable(option.name), short_number(option.exposed_ms),
-                        short_number(option.saves_ms), short_number(option.step_ms),
-                        option.note.empty() ? "" : "  ", printable(option.note));
-  text += fmt::format("\n  {:>8}{:>12}{:>14}{:>14}{:>12}\n", "bucket", "gradients", "ready before", "travels ms",
-                      "exposed ms");
+    text +=
+        fmt::format("  {:<22}{:>12}{:>12}{:>12}{}{}\n", printable(option.name),
+                    short_number(option.exposed_ms), short_number(option.saves_ms),
+                    short_number(option.step_ms), option.note.empty() ? "" : "  ", printable(option.note));
+  text += fmt::format("\n  {:>8}{:>12}{:>14}{:>14}{:>12}\n", "bucket", "gradients", "ready before",
+                      "travels ms", "exposed ms");
   for (const auto& [name, bucket] : some_buckets(comm.buckets))
     text += fmt::format("  {:>8}{:>12}{:>14}{:>14}{:>12}\n", name, bytes_text(bucket.bytes),
                         short_number(bucket.ahead_ms), short_number(bucket.transfer_ms),

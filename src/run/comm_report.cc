@@ -59,7 +59,8 @@ Coding time_of(GradientCodec codec, double share, double leaves) {
     default:
       return {milliseconds([&] {
                 for (int64_t block = 0; block < kBlocks; ++block)
-                  loops.select_top(narrow, values.data() + block * comm::kInt8Values, TopkSums::per_block(share));
+                  loops.select_top(narrow, values.data() + block * comm::kInt8Values,
+                                   TopkSums::per_block(share));
               }),
               0};
   }
@@ -87,11 +88,8 @@ int64_t count_hosts(Group& group) {
   const std::optional<HostPlace> place = group.host();
   int64_t first = !place || place->index == 0 ? 1 : 0;
   void* const own = &first;
-  group.all_reduce({.type = SumType::kI64,
-                    .count = 1,
-                    .partials = {&own, 1},
-                    .order = SumOrder::kFast,
-                    .label = "hosts"});
+  group.all_reduce(
+      {.type = SumType::kI64, .count = 1, .partials = {&own, 1}, .order = SumOrder::kFast, .label = "hosts"});
   return first;
 }
 
@@ -107,14 +105,16 @@ std::optional<CommunicationSummary> communication_summary(const JobParts& parts,
   for (size_t i = 0; i < profile->buckets().size(); ++i) {
     const CommProfile::Bucket& times = profile->buckets()[i];
     const Slice elements = train.buckets()[static_cast<int64_t>(i)];
-    buckets.push_back({.bytes = train.layout().sums_offset(elements.end) - train.layout().sums_offset(elements.begin),
-                       .ahead_ms = 1e3 * times.ahead / steps,
-                       .transfer_ms = 1e3 * times.transfer / steps,
-                       .exposed_ms = 1e3 * times.exposed / steps});
+    buckets.push_back(
+        {.bytes = train.layout().sums_offset(elements.end) - train.layout().sums_offset(elements.begin),
+         .ahead_ms = 1e3 * times.ahead / steps,
+         .transfer_ms = 1e3 * times.transfer / steps,
+         .exposed_ms = 1e3 * times.exposed / steps});
   }
   setting.latency_ms = 1e3 * profile->small() / steps;
   setting.workers = parts.options.workers;
-  setting.bytes = train.layout().dtype() == DType::kF32 ? bytes_of(reduce.codec, reduce.topk, setting.workers) : 2;
+  setting.bytes =
+      train.layout().dtype() == DType::kF32 ? bytes_of(reduce.codec, reduce.topk, setting.workers) : 2;
   const double leaves = static_cast<double>(parts.options.leaves) / static_cast<double>(setting.workers);
   if (train.layout().dtype() == DType::kF32 && !train.ownership().is_split())
     // Of powersgd nothing is known without trying it: most of its time is in products.
@@ -122,7 +122,8 @@ std::optional<CommunicationSummary> communication_summary(const JobParts& parts,
       if (codec == reduce.codec) continue;
       const Coding cost = time_of(codec, reduce.topk, leaves);
       setting.codecs.push_back(
-          {.name = codec == GradientCodec::kTopk ? fmt::format("topk {} %", 100 * reduce.topk) : std::string(name_of(codec)),
+          {.name = codec == GradientCodec::kTopk ? fmt::format("topk {} %", 100 * reduce.topk)
+                                                 : std::string(name_of(codec)),
            .bytes = bytes_of(codec, reduce.topk, setting.workers),
            .coding_ms = cost.coding_ms,
            .own_ms = cost.own_ms,

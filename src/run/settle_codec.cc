@@ -90,10 +90,11 @@ bool is_worth_trying(const CodecTrial& uncompressed) {
 CodecVerdict judge(const std::vector<CodecTrial>& trials) {
   const CodecTrial& exact = trials.at(0);
   if (trials.size() == 1)
-    return {exact.codec,
-            fmt::format("auto: {:.3g} of {:.3g} ms a step wait for communication, which compression could save "
-                        "at most",
-                        exact.exposed_ms, exact.step_ms)};
+    return {
+        exact.codec,
+        fmt::format("auto: {:.3g} of {:.3g} ms a step wait for communication, which compression could save "
+                    "at most",
+                    exact.exposed_ms, exact.step_ms)};
   // In the order of how much they leave of the gradients: a coarser one must be worth it.
   const CodecTrial* best = &exact;
   for (const CodecTrial& trial : trials)

@@ -1,8 +1,8 @@
 // strategy.reduce.compress: auto, settled before the first step.
 //
 // A choice that is made by measuring must not make bits that nobody can repeat. So it is made by trial steps
-// that leave nothing behind, before training begins: the run is then, bit for bit and by its identity, the one
-// that names the chosen codec. A run that goes on keeps what its checkpoint was made with.
+// that leave nothing behind, before training begins: the run is then, bit for bit and by its identity, the
+// one that names the chosen codec. A run that goes on keeps what its checkpoint was made with.
 #pragma once
 #include "observe/records.h"
 #include "prepare/job_parts.h"

@@ -80,8 +80,7 @@ TEST_P(Compressed, GoesOnInAnyLayout) {
 
 TEST_P(Compressed, GoesOnAfterAKill) {
   const TrainCase job(kGptJob);
-  const Settings settings =
-      kFour + compressed(GetParam()) + Settings{"train.steps=60", "checkpoint.every=5"};
+  const Settings settings = kFour + compressed(GetParam()) + Settings{"train.steps=60", "checkpoint.every=5"};
   const RunSummary whole = job.trained("whole", settings);
   {
     WorkersInTraining run(job, "killed", settings + workers(2));
@@ -94,10 +93,13 @@ TEST_P(Compressed, GoesOnAfterAKill) {
 // The rate is so high that gradients stop being finite; what a leaf had not sent goes with such a step.
 TEST_P(Compressed, StepsAreLeftOutAlike) {
   const TrainCase job(kEncoderJob);
-  const Settings settings = kFour + compressed(GetParam()) +
-                            Settings{"train.lr.base=1e3", "train.lr.scaling=linear", "train.steps=20",
-                                     "train.guard.non_finite=skip", "train.guard.max_skips=100",
-                                     "checkpoint.every=1", "checkpoint.keep=0"};
+  const Settings settings = kFour + compressed(GetParam()) + Settings{"train.lr.base=1e3",
+                                                                      "train.lr.scaling=linear",
+                                                                      "train.steps=20",
+                                                                      "train.guard.non_finite=skip",
+                                                                      "train.guard.max_skips=100",
+                                                                      "checkpoint.every=1",
+                                                                      "checkpoint.keep=0"};
   const Ended ended = job.train("one", settings);
   const Metrics expected = job.metrics("one");
   ASSERT_GT(std::count_if(expected.steps.begin(), expected.steps.end(),
@@ -118,13 +120,13 @@ class RoundedAtNodes : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Codecs, RoundedAtNodes, ::testing::Values("bf16", "int8"));
 
 TEST_P(RoundedAtNodes, GoesWithZeroPipelineAndServers) {
-  expect_bits_of_one(kGptJob, GetParam(), {},
-                     {workers(2) + Settings{"strategy.zero=1"}, workers(3, "ucx") + Settings{"strategy.zero=1"}});
+  expect_bits_of_one(
+      kGptJob, GetParam(), {},
+      {workers(2) + Settings{"strategy.zero=1"}, workers(3, "ucx") + Settings{"strategy.zero=1"}});
   expect_bits_of_one(kGptJob, GetParam(), {"model.layers=3", "train.microbatch=1"},
                      {workers(4) + Settings{"strategy.pipeline=2"}});
-  expect_bits_of_one(
-      kGptJob, GetParam(), {"model.vocab=600", "model.dim=64", "strategy.reduce.bucket=1MiB"},
-      {workers(3) + Settings{"strategy.reduce.via=server", "strategy.reduce.servers=2"}});
+  expect_bits_of_one(kGptJob, GetParam(), {"model.vocab=600", "model.dim=64", "strategy.reduce.bucket=1MiB"},
+                     {workers(3) + Settings{"strategy.reduce.via=server", "strategy.reduce.servers=2"}});
 }
 
 TEST(Compression, WhatItDoesNotGoWithIsRefused) {
@@ -134,11 +136,14 @@ TEST(Compression, WhatItDoesNotGoWithIsRefused) {
     const char* reason;
   };
   for (const Case& one : {
-           Case{{"strategy.reduce.compress=int8", "strategy.zero=2", "strategy.workers=2"}, "strategy.zero 2"},
-           Case{{"strategy.reduce.compress=topk", "strategy.zero=1", "strategy.workers=2"}, "strategy.zero 1"},
+           Case{{"strategy.reduce.compress=int8", "strategy.zero=2", "strategy.workers=2"},
+                "strategy.zero 2"},
+           Case{{"strategy.reduce.compress=topk", "strategy.zero=1", "strategy.workers=2"},
+                "strategy.zero 1"},
            Case{{"strategy.reduce.compress=bf16", "train.precision=bf16_pure"}, "bf16_pure"},
            Case{{"strategy.reduce.compress=bf16", "strategy.reduce.order=fast"}, "order fast"},
-           Case{{"strategy.reduce.compress=topk", "strategy.reduce.via=none", "strategy.workers=2"}, "via none"},
+           Case{{"strategy.reduce.compress=topk", "strategy.reduce.via=none", "strategy.workers=2"},
+                "via none"},
            Case{{"strategy.reduce.compress=int4"}, "int8"},
            Case{{"strategy.reduce.compress=onebit"}, "a sum of signs"},
            Case{{"strategy.reduce.compress=auto", "strategy.zero=1", "strategy.workers=2"}, "trial steps"},
@@ -154,8 +159,8 @@ TEST(Compression, WhatItDoesNotGoWithIsRefused) {
 // the values, and half of the times the indices.
 TEST(Compression, BytesOnTheWireAreAsTheFormulaSays) {
   const TrainCase job(kGptJob);
-  const Settings settings = kFour + workers(2, "ucx") +
-                            Settings{"model.vocab=4000", "model.dim=64", "strategy.reduce.bucket=1MiB"};
+  const Settings settings =
+      kFour + workers(2, "ucx") + Settings{"model.vocab=4000", "model.dim=64", "strategy.reduce.bucket=1MiB"};
   const auto sent = [&](const std::string& codec) {
     return static_cast<double>(job.trained(codec, settings + compressed(codec)).network_bytes);
   };

@@ -113,9 +113,10 @@ void Collectives::reduce_by_mailbox(const Collective& collective, const SumProgr
   // Pieces are cut for the rank with the most partial sums, whoever it is.
   const int64_t piece_bytes = kMailboxBytes / program.widest() / kLine * kLine;
   const int64_t piece = piece_bytes / collective.element;
-  const Slice slice = collective.kind == CollectiveKind::kAllReduce
-                          ? Slice{0, collective.count}
-                          : slice_of(collective.count, members_.size(), members_.rank, collective.slice_block());
+  const Slice slice =
+      collective.kind == CollectiveKind::kAllReduce
+          ? Slice{0, collective.count}
+          : slice_of(collective.count, members_.size(), members_.rank, collective.slice_block());
   for (int64_t done = 0; done < collective.count; done += piece) {
     const int64_t elements = std::min(piece, collective.count - done);
     for (size_t i = 0; i < collective.buffers.size(); ++i)

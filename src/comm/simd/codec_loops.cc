@@ -153,8 +153,7 @@ bool add_residual(float* residual, const float* gradient, int64_t n) {
 // The k-th largest is found bit by bit: magnitudes are ordered as their bits are.
 void select_top(uint16_t* into, const float* values, int64_t k) {
   int32_t sizes[kInt8Values];
-  for (int64_t i = 0; i < kInt8Values; ++i)
-    sizes[i] = __builtin_bit_cast(int32_t, values[i]) & 0x7fffffff;
+  for (int64_t i = 0; i < kInt8Values; ++i) sizes[i] = __builtin_bit_cast(int32_t, values[i]) & 0x7fffffff;
   const auto at_least = [&](int32_t bound) {
     int32_t count = 0;
     for (int64_t i = 0; i < kInt8Values; ++i) count += sizes[i] >= bound ? 1 : 0;
@@ -172,7 +171,7 @@ void select_top(uint16_t* into, const float* values, int64_t k) {
 
 }  // namespace
 
-extern const CodecLoops codec_loops = {encode_16, decode_16, encode_8, decode_8,
-                                       add2_8,    merge_16,  merge_8,  add_residual, select_top};
+extern const CodecLoops codec_loops = {encode_16, decode_16, encode_8,     decode_8,  add2_8,
+                                       merge_16,  merge_8,   add_residual, select_top};
 
 }  // namespace lockstep::comm::LOCKSTEP_ISA

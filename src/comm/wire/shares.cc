@@ -30,7 +30,7 @@ std::vector<Slice> even_by_host(const HostMap& map, const Collective& collective
 
 std::vector<Slice> even_by_rank(const HostMap& map, const Collective& collective) {
   std::vector<Slice> slices;
-  for (int rank = 0; rank < map.ranks(); ++rank) 
+  for (int rank = 0; rank < map.ranks(); ++rank)
     slices.push_back(slice_of(collective.count, map.ranks(), rank, collective.slice_block()));
   return slices;
 }

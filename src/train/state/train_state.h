@@ -113,7 +113,8 @@ class TrainState {
   void* copy_of(const std::string& name) const;
   // Whether there are tensors that others have to be asked for.
   bool is_split() const {
-    return ownership_.is_split() || holders_.is_split() || (!residuals_.empty() && leaves_by_rank_.size() > 1);
+    return ownership_.is_split() || holders_.is_split() ||
+           (!residuals_.empty() && leaves_by_rank_.size() > 1);
   }
   // What of a tensor that is split a worker of the run is asked for: elements of the tensor. Of several who
   // have the same, one.

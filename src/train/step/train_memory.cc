@@ -57,8 +57,8 @@ int64_t coded_bytes(const TrainPlans& plans, const TrainOptions& options) {
            slot_count(options) * TopkSums::value_bytes(reduce.topk, bucket);
   if (reduce.codec == GradientCodec::kPowersgd) {
     const PowerSizes sizes = power_sizes(power_matrices(plans.layout, reduce.rank));
-    return kFloat * (slot_count(options) * std::max({sizes.chosen, sizes.first, sizes.second}) + sizes.chosen +
-                     sizes.first + leaf_count(options) * sizes.second);
+    return kFloat * (slot_count(options) * std::max({sizes.chosen, sizes.first, sizes.second}) +
+                     sizes.chosen + sizes.first + leaf_count(options) * sizes.second);
   }
   if (options.workers == 1) return 0;
   const LeafSplit split = LeafSplit::search(options.leaves, static_cast<int>(options.workers));

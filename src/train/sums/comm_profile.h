@@ -1,8 +1,8 @@
 // CommProfile: when each bucket of gradients was handed over, how long it travelled, and how long this worker
 // waited for it: what the account of exposed communication is made of (observe/comm_account.h).
 //
-// Filled in by LeafSums. A bucket's transfer is timed by the thread that runs it, which is done with it before
-// anybody who waits for the bucket goes on.
+// Filled in by LeafSums. A bucket's transfer is timed by the thread that runs it, which is done with it
+// before anybody who waits for the bucket goes on.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -14,9 +14,10 @@ class CommProfile {
  public:
   // Seconds, added up over steps.
   struct Bucket {
-    double ahead = 0;     // from its hand-over to that of the last bucket, when nothing is left to compute
-    double transfer = 0;  // from the first byte of this worker's to its root, coding and slower peers included
-    double exposed = 0;   // that this worker waited for it with nothing else to do
+    double ahead = 0;  // from its hand-over to that of the last bucket, when nothing is left to compute
+    double transfer =
+        0;               // from the first byte of this worker's to its root, coding and slower peers included
+    double exposed = 0;  // that this worker waited for it with nothing else to do
   };
 
   explicit CommProfile(int64_t buckets = 0)

@@ -55,7 +55,8 @@ class DirectExchange : public Exchange {
       stream.synchronize();
     };
     const auto at = [&](void* base) -> void* { return static_cast<char*>(base) + mine.begin * element; };
-    reduction.after = [&stream, ended = bucket.ended, summed = mine.size() * element, from = at(reached[0]), to = at(partials[0])] {
+    reduction.after = [&stream, ended = bucket.ended, summed = mine.size() * element, from = at(reached[0]),
+                       to = at(partials[0])] {
       if (summed > 0) stream.copy(to, from, summed);
       stream.synchronize();
       if (ended) ended();

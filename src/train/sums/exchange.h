@@ -39,7 +39,8 @@ class Exchange {
   // These elements of the partial sums, which lie in the order of leaves, are final when the compute stream
   // has come to this point. The sum lands in the first one: what is put on the compute stream after waiting
   // for the ticket finds it. None: it has landed.
-  virtual Group::Ticket start(SumType type, std::span<void* const> partials, const BucketTransfer& bucket) = 0;
+  virtual Group::Ticket start(SumType type, std::span<void* const> partials,
+                              const BucketTransfer& bucket) = 0;
   // A few numbers of the host's, at once.
   virtual void sum(SumType type, int64_t count, std::span<void* const> partials,
                    const std::string& label) = 0;

@@ -32,9 +32,7 @@ class LeafResiduals {
   // Elements of a leaf that this worker has.
   float* at(int64_t leaf, int64_t element) { return memory_ + (leaf - own_.begin) * numel_ + element; }
   // Whether the block of an element, or what was added to it, is finite.
-  bool is_finite(int64_t leaf, int64_t element) const {
-    return finite_[block_of(leaf, element)] != 0;
-  }
+  bool is_finite(int64_t leaf, int64_t element) const { return finite_[block_of(leaf, element)] != 0; }
   // A leaf's gradients join what it has not sent. Whole blocks of the layout.
   void add(int64_t leaf, const float* gradients, Slice elements);
   ThreadPool& pool() { return pool_; }

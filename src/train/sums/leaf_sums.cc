@@ -40,8 +40,9 @@ LeafSums::LeafSums(Backend& backend, const FlatLayout& layout, const std::vector
     : layout_(layout),
       tree_(tree),
       group_(group),
-      buckets_(group == nullptr ? Buckets() : Buckets(layout, options.bucket_bytes,
-                                                     options.owned || options.codec != GradientCodec::kNone)),
+      buckets_(group == nullptr ? Buckets()
+                                : Buckets(layout, options.bucket_bytes,
+                                          options.owned || options.codec != GradientCodec::kNone)),
       owned_(options.owned),
       exchange_(exchange_of(backend, options, group)),
       codec_(codec_of(backend, options)),
@@ -52,15 +53,16 @@ LeafSums::LeafSums(Backend& backend, const FlatLayout& layout, const std::vector
   LOCKSTEP_CHECK(options.codec != GradientCodec::kAuto, "the codec has not been settled");
   if (exchange_) profile_ = CommProfile(buckets_.count());
   if (codec_ && exchange_)
-    coded_ = std::make_unique<CodedExchange>(
-        *group, *codec_, static_cast<int64_t>(tree.partials(group->rank()).size()),
-        buckets_.bytes() / size_of(DType::kF32));
+    coded_ = std::make_unique<CodedExchange>(*group, *codec_,
+                                             static_cast<int64_t>(tree.partials(group->rank()).size()),
+                                             buckets_.bytes() / size_of(DType::kF32));
   if (has_feedback(options.codec)) make_residuals(backend, options, residuals);
 }
 
 void LeafSums::make_residuals(Backend& backend, const ReduceOptions& options, float* memory) {
-  LOCKSTEP_CHECK(memory != nullptr && backend.memory() == MemoryKind::kHost && (group_ == nullptr || exchange_),
-                 "{} keeps what is not sent in memory of the host", name_of(options.codec));
+  LOCKSTEP_CHECK(
+      memory != nullptr && backend.memory() == MemoryKind::kHost && (group_ == nullptr || exchange_),
+      "{} keeps what is not sent in memory of the host", name_of(options.codec));
   residuals_ = std::make_unique<LeafResiduals>(memory, tree_.own(), layout_.numel(), backend.host_threads());
   const int64_t bucket = group_ == nullptr ? layout_.numel() : buckets_.bytes() / size_of(DType::kF32);
   feedback_ = make_feedback_sums(options, layout_, *residuals_, tree_.leaves(), group_, bucket);

@@ -97,7 +97,7 @@ class LeafSums {
   Buckets buckets_;
   bool owned_;
   std::unique_ptr<Exchange> exchange_;  // null where every worker goes on with what it has
-  std::unique_ptr<NodeCodec> codec_;          // null unless it rounds gradients
+  std::unique_ptr<NodeCodec> codec_;    // null unless it rounds gradients
   std::unique_ptr<CodedExchange> coded_;
   std::unique_ptr<LeafResiduals> residuals_;  // null unless it leaves some of them out
   std::unique_ptr<FeedbackSums> feedback_;

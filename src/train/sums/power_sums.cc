@@ -143,14 +143,17 @@ void PowerSums::finish() {
     group_->broadcast(std::as_writable_bytes(std::span(memory(0), q_.size())), rank, "gradients, powersgd");
     std::copy_n(memory(0), q_.size(), q_.begin());
   }
-  sum(sizes_.first, [this](int64_t leaf, float* into) { first_product(leaf, into); }, "gradients, powersgd P");
+  sum(
+      sizes_.first, [this](int64_t leaf, float* into) { first_product(leaf, into); },
+      "gradients, powersgd P");
   std::copy_n(memory(0), p_.size(), p_.begin());
   float* p = p_.data();
   for (const PowerMatrix& matrix : matrices_) {
     if (matrix.rank > 0) make_orthonormal(p, matrix.rows, matrix.rank);
     p += matrix.rank > 0 ? matrix.rank * matrix.rows : matrix.columns;
   }
-  sum(sizes_.second, [this](int64_t leaf, float* into) { second_product(leaf, into); },
+  sum(
+      sizes_.second, [this](int64_t leaf, float* into) { second_product(leaf, into); },
       "gradients, powersgd Q");
   decode();
   residuals_.pool().run(residuals_.own().size(),

@@ -8,9 +8,9 @@
 //   the sum is P S^T; leaf v keeps M_v - P (M_v^T P)^T, the part that P does not reach
 //
 // Every term is a leaf's own, so the bits do not depend on the number of workers. Q comes from one leaf,
-// another in each step, which finds where most of its M_v lies: M_v^T M_v times numbers drawn by the step, made
-// orthonormal. So nothing has to be kept from step to step but what leaves have not sent, in which the gradients of the
-// steps before are. What is too small to gain by this is sent as it is.
+// another in each step, which finds where most of its M_v lies: M_v^T M_v times numbers drawn by the step,
+// made orthonormal. So nothing has to be kept from step to step but what leaves have not sent, in which the
+// gradients of the steps before are. What is too small to gain by this is sent as it is.
 //
 // All of it happens after backward: there is little to send, and matrices do not end where buckets do.
 #pragma once
@@ -46,7 +46,8 @@ class PowerSums : public FeedbackSums {
   float* memory(int64_t slot) { return memory_ + slot * stride_; }
   // One leaf's choice of Q.
   void choose(int64_t leaf);
-  // Makes `of(leaf)` for every leaf of this worker, adds up siblings, and all workers' sums; it lies in slot 0.
+  // Makes `of(leaf)` for every leaf of this worker, adds up siblings, and all workers' sums; it lies in slot
+  // 0.
   template <typename Of>
   void sum(int64_t count, const Of& of, const char* label);
   void first_product(int64_t leaf, float* into);
@@ -66,8 +67,8 @@ class PowerSums : public FeedbackSums {
   int64_t stride_;
   SharedBuffer shared_;
   std::vector<float> own_;
-  std::vector<float> q_, p_;     // of all matrices; columns one after the other
-  std::vector<float> of_leaf_;   // M_v^T P, for each leaf of this worker
+  std::vector<float> q_, p_;    // of all matrices; columns one after the other
+  std::vector<float> of_leaf_;  // M_v^T P, for each leaf of this worker
 };
 
 }  // namespace lockstep

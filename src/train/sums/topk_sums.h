@@ -21,7 +21,8 @@ class TopkSums : public FeedbackSums {
   static int64_t value_bytes(double share, int64_t elements);
 
   // Without a group, this worker has all leaves. `bucket`: elements of the largest; `numel`: of all.
-  TopkSums(double share, LeafResiduals& residuals, int64_t leaves, Group* group, int64_t bucket, int64_t numel);
+  TopkSums(double share, LeafResiduals& residuals, int64_t leaves, Group* group, int64_t bucket,
+           int64_t numel);
 
   // The step decides whose choice counts.
   void begin(int64_t step) override { leader_ = (step - 1) % leaves_; }
