@@ -3,6 +3,9 @@
 A step is that of torch_step.py (zero_grad, forward, backward, clipping, AdamW) on every worker's own batch; DDP adds up
 the gradients while backward goes on. Prints one JSON object: the median step of worker 0, which ends with everybody's,
 since none can update before the last bucket has come from all.
+
+Without RANK in the environment it starts all workers here; with it, it is one of them, on a host of its own. --hook
+compresses gradients as PyTorch offers it: fp16, or PowerSGD of rank 4 with its error feedback.
 """
 
 import argparse
@@ -15,14 +18,21 @@ import time
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
 from torch_models import build
 
 
-def make_step(model, batch):
+def make_step(model, batch, hook):
     # Gradients that live in the buckets save a copy: the faster of DDP's settings.
     shared = DistributedDataParallel(model, gradient_as_bucket_view=True)
+    if hook == "fp16":
+        shared.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    elif hook == "powersgd":
+        # It can begin with the third step; those before are part of the warm-up.
+        state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=4, start_powerSGD_iter=2)
+        shared.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
     parameters = list(model.parameters())
     optimizer = torch.optim.AdamW(parameters, lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
 
@@ -37,13 +47,17 @@ def make_step(model, batch):
     return step
 
 
-def run_worker(rank, args, port):
+def run_local(rank, args, port):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    run_worker(rank, args)
+
+
+def run_worker(rank, args):
     torch.set_num_threads(args.threads)
     dist.init_process_group("gloo", rank=rank, world_size=args.workers)
     args.seed += rank  # other data on every worker; DDP gives all the weights of worker 0
     model, batch = build(args)
-    step = make_step(model, batch)
+    step = make_step(model, batch, args.hook)
     for _ in range(args.warmup):
         step()
     dist.barrier()
@@ -74,8 +88,11 @@ def main():
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--hook", choices=["none", "fp16", "powersgd"], default="none")
     args = parser.parse_args()
-    mp.spawn(run_worker, args=(args, free_port()), nprocs=args.workers)
+    if "RANK" in os.environ:
+        return run_worker(int(os.environ["RANK"]), args)
+    mp.spawn(run_local, args=(args, free_port()), nprocs=args.workers)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 #include "job/parse.h"
 #include "job/print.h"
 #include "prepare/column_lines.h"
+#include "prepare/compression_advice.h"
 #include "prepare/fit.h"
 #include "prepare/job_evaluation.h"
 #include "prepare/job_options.h"
@@ -21,6 +22,7 @@
 #include "prepare/trained_params.h"
 #include "prepare/warnings.h"
 #include "run/resume.h"
+#include "run/settle_codec.h"
 
 namespace lockstep {
 namespace {
@@ -88,6 +90,7 @@ void run(const CheckOptions& options) {
   // training would refuse is refused here. Nothing is written beside the data.
   JobParts parts = build_parts(std::move(spec), *backend, host, true, Keeping::kNo);
   read_pretrained(parts, nullptr);
+  settle_by_checkpoint(parts);
   require_evaluation(parts);
   const std::optional<int64_t> resumes = require_resumable(parts);
   for (const std::string& note : parts.spec.notes) std::cout << "# " << note << "\n";
@@ -99,6 +102,8 @@ void run(const CheckOptions& options) {
   print_start(parts, resumes);
   const JobPlan plan =
       plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, *backend, expected_host(parts.spec));
+  for (const std::string& line : compression_advice(parts.options, plan.train.layout))
+    std::cout << "# " << line << "\n";
   print_memory(plan);
   require_fit(parts.spec, parts.resolved, plan, parts.inputs, *backend, host);
 }

@@ -29,6 +29,7 @@
 #include "run/join_workers.h"
 #include "run/resume.h"
 #include "run/run_folder.h"
+#include "run/settle_codec.h"
 #include "run/train_run.h"
 
 namespace lockstep {
@@ -144,6 +145,7 @@ bool says_finished(const JobSpec& spec, const TrainCommand& command, const Nodes
   const HostShare host = expected_share(spec);
   JobParts parts = build_parts(spec, *make_job_backend(spec, host), host);
   read_pretrained(parts, nullptr);
+  settle_by_checkpoint(parts);
   const auto finished = finished_run(parts);
   if (!finished) return false;
   require_resumable(parts);  // a finished run is one whose last checkpoint can be read

@@ -65,6 +65,8 @@ struct Collective {
 
   bool sums() const { return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter; }
   int64_t bytes() const { return count * element; }
+  // Elements in which a rank's part of them is counted.
+  int64_t slice_block() const { return elements_in(type, kSliceBlock); }
 };
 
 // "all_reduce #17 (bucket 3, 64 MiB)"

@@ -58,7 +58,7 @@ class HostBuffer {
 
 struct Reduction {
   SumType type = SumType::kF32;
-  int64_t count = 0;  // elements of each buffer
+  int64_t count = 0;  // elements of each buffer; of SumType::kInt8 its blocks
   // This rank's partial sums in the order of leaves (LeafSplit::partials); with SumOrder::kFast its one sum.
   // The first one receives the result: all of it, or this rank's slice_of the elements. The others keep
   // theirs.

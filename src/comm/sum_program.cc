@@ -119,12 +119,13 @@ void SumProgram::run(SumType type, std::span<const std::byte* const> sources,
       static_cast<size_t>(scratch_blocks_ > kStackBlocks ? scratch_blocks_ * kBlockBytes : 0));
   std::byte* const scratch = far.empty() ? near.data() : far.data();
   const int64_t width = size_of(type);
+  LOCKSTEP_CHECK(width <= kBlockBytes, "elements of {} bytes", width);
   std::vector<const std::byte*> operands(sources.begin(), sources.end());
   for (int64_t i = 0; i < scratch_blocks_; ++i) operands.push_back(scratch + i * kBlockBytes);
 
   const int64_t block_bytes = steps_.size() == 1 && type == SumType::kF32 && outputs.size() <= kMaxOutputs
                                   ? kLongBlockBytes
-                                  : kBlockBytes;
+                                  : kBlockBytes / width * width;
   for (int64_t done = 0; done < count * width; done += block_bytes) {
     const int64_t bytes = std::min(block_bytes, count * width - done);
     for (size_t i = 0; i < sources.size(); ++i) operands[i] = sources[i] + done;
@@ -156,7 +157,13 @@ void SumProgram::run_step(const Step& step, const Block& block, std::byte* into)
   const auto operand = [&](size_t i) { return block.operand(step, i); };
   const int64_t n = block.elements;
   const bool four = step.operands.size() == 4;
-  if (block.type == SumType::kI64) {
+  if (block.type == SumType::kInt8) {
+    alignas(kLine) std::byte right[kBlockBytes];
+    const comm::CodecLoops& codec = comm::codec_loops();
+    if (four) codec.add2_int8(right, operand(2), operand(3), n);
+    codec.add2_int8(into, operand(0), operand(1), n);
+    if (four) codec.add2_int8(into, into, right, n);
+  } else if (block.type == SumType::kI64) {
     // The right pair first: `into` may be what holds one of them.
     alignas(kLine) std::byte right[kBlockBytes];
     if (four) loops.add2_i64(as<int64_t>(right), as<int64_t>(operand(2)), as<int64_t>(operand(3)), n);

@@ -141,6 +141,22 @@ std::vector<Field> strategy_fields() {
           .at_least(1 << 12)
           .defaults_to("auto")
           .example("4MiB"),
+      LOCKSTEP_FIELD(
+          strategy.reduce.compress,
+          "how gradients are compressed; part of the run's identity, and the same bits on any number "
+          "of workers: bf16 and int8 round every leaf and every sum of two, to 2 and 1.03 bytes a "
+          "value; topk adds up the largest of every 1024 and keeps the rest for later steps, "
+          "powersgd sends matrices as narrow ones and keeps what they leave out; auto tries "
+          "none, bf16 and int8 for some steps before the first and takes what makes them shorter")
+          .defaults_to("none"),
+      LOCKSTEP_FIELD(strategy.reduce.topk, "share of the gradients that are sent in a step, of compress topk")
+          .defaults_to("0.01")
+          .above(0)
+          .at_most(1),
+      LOCKSTEP_FIELD(strategy.reduce.rank, "of the matrices that are sent, of compress powersgd")
+          .defaults_to("4")
+          .at_least(1)
+          .at_most(256),
       LOCKSTEP_FIELD(strategy.transport,
                      "what joins workers; auto: shm within a host, ucx between hosts; ucx: everywhere")
           .defaults_to("auto"),

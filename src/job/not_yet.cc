@@ -109,6 +109,11 @@ void refuse_async(const JobSpec& spec) {
          "every worker computes whole gradients", "strategy.pipeline 1");
   refuse(strategy.tensor > 1, "strategy.tensor", std::to_string(strategy.tensor),
          "every worker computes whole gradients", "strategy.tensor 1");
+  refuse(tensor_leaves(spec) > 1, "strategy.tensor_leaves", std::to_string(tensor_leaves(spec)),
+         "servers hold whole parameters", "no tensor_leaves");
+  refuse(strategy.reduce.compress != GradientCodec::kNone, "strategy.reduce.compress",
+         std::string(name_of(strategy.reduce.compress)), "pushes are applied as they were computed",
+         "strategy.reduce.compress none");
   refuse(strategy.reduce.via != ReduceVia::kDirect, "strategy.reduce.via",
          std::string(name_of(strategy.reduce.via)), "workers do not add up each other's gradients",
          "strategy.reduce.via direct");
@@ -149,6 +154,53 @@ void refuse_tensor(const JobSpec& spec) {
         where);
 }
 
+// What compressed gradients do not go with.
+void refuse_compression(const JobSpec& spec) {
+  const StrategySpec& strategy = spec.strategy;
+  const GradientCodec codec = strategy.reduce.compress;
+  if (codec == GradientCodec::kNone) return;
+  const std::string where = spec.where("strategy.reduce.compress");
+  if (codec == GradientCodec::kOnebit)
+    throw UserError(
+        "{}: strategy.reduce.compress onebit: a sum of signs is no sign, so that it would depend on how many "
+        "leaves a "
+        "worker adds up before it sends; use int8, which rounds every sum alike, or topk or powersgd, which "
+        "send "
+        "less",
+        where);
+  const auto refuse = [&](std::string_view what, std::string_view why, std::string_view instead) {
+    throw UserError("{}: strategy.reduce.compress {} does not go with {}: {}; use {}", where, name_of(codec),
+                    what, why, instead);
+  };
+  if (has_feedback(codec) && strategy.zero > 0)
+    refuse(fmt::format("strategy.zero {}", strategy.zero),
+           "leaves keep what they do not send with who adds them up, and ZeRO is there to save memory",
+           "bf16 or int8 with strategy.zero 1, or strategy.zero 0");
+  if (has_feedback(codec) && strategy.pipeline > 1)
+    refuse(fmt::format("strategy.pipeline {}", strategy.pipeline),
+           "what leaves have not sent is not kept by stages", "bf16 or int8, or strategy.pipeline 1");
+  if ((has_feedback(codec) || codec == GradientCodec::kAuto) && tensor_leaves(spec) > 1)
+    refuse(fmt::format("strategy.tensor_leaves {}", tensor_leaves(spec)),
+           "what leaves of the step have not sent is not kept for leaves of the model",
+           "bf16 or int8, or strategy.tensor 1 and no tensor_leaves");
+  if (has_feedback(codec) && strategy.reduce.via == ReduceVia::kNone)
+    refuse("strategy.reduce.via none", "leaves keep what they do not send", "strategy.reduce.via direct");
+  if (codec == GradientCodec::kAuto &&
+      (strategy.pipeline > 1 || strategy.zero > 0 || strategy.reduce.via == ReduceVia::kNone))
+    refuse("strategy.pipeline, strategy.zero or strategy.reduce.via none",
+           "it is settled by trial steps of workers that exchange the gradients of a whole model",
+           "bf16 or int8");
+  if (strategy.zero > 1)
+    refuse(fmt::format("strategy.zero {}", strategy.zero),
+           "leaves are sent one by one there, before there is anything to round",
+           "strategy.zero 1, or strategy.reduce.compress none");
+  if (spec.train.precision == Precision::kBf16Pure)
+    refuse("train.precision bf16_pure", "gradients are bf16 there as it is", "strategy.reduce.compress none");
+  if (strategy.reduce.order == SumOrder::kFast)
+    refuse("strategy.reduce.order fast", "sums are rounded at the nodes of the canonical tree",
+           "strategy.reduce.order canonical");
+}
+
 }  // namespace
 
 void refuse_not_yet(const JobSpec& spec) {
@@ -161,6 +213,7 @@ void refuse_not_yet(const JobSpec& spec) {
        "use direct");
   refuse_with_servers(spec);
   refuse_async(spec);
+  refuse_compression(spec);
   need_no_evaluators(spec);
 }
 

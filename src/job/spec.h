@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/gradient_codec.h"
 #include "job/choices.h"
 #include "job/origin.h"
 #include "model/family.h"
@@ -232,6 +233,9 @@ struct ReduceSpec {
   std::optional<int64_t> servers;  // of via server; set wherever via is server
   SumOrder order = SumOrder::kCanonical;
   std::optional<int64_t> bucket;  // bytes; unset: see train/sums/buckets.h
+  GradientCodec compress = GradientCodec::kNone;
+  double topk = 0;   // share of the values that are sent, of compress topk
+  int64_t rank = 0;  // of compress powersgd
 };
 
 // Lets a worker that is five times slower than three others hold nobody up.

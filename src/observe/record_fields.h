@@ -119,6 +119,39 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("log_bytes", record.log_bytes);
 }
 
+template <RecordOf<CommBucket> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("bytes", record.bytes);
+  visit("ahead_ms", record.ahead_ms);
+  visit("transfer_ms", record.transfer_ms);
+  visit("exposed_ms", record.exposed_ms);
+}
+
+template <RecordOf<CommOption> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("name", record.name);
+  visit("exposed_ms", record.exposed_ms);
+  visit("saves_ms", record.saves_ms);
+  visit("step_ms", record.step_ms);
+  visit("note", record.note);
+}
+
+template <RecordOf<CommunicationSummary> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("step_ms", record.step_ms);
+  visit("exposed_ms", record.exposed_ms);
+  visit("modelled_ms", record.modelled_ms);
+  visit("buckets", record.buckets);
+  visit("options", record.options);
+}
+
+template <RecordOf<CompressionSummary> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("codec", record.codec);
+  visit("reason", record.reason);
+  visit("measured", record.measured);
+}
+
 template <RecordOf<RunSummary> Record, typename Visitor>
 void visit_fields(Record& record, Visitor&& visit) {
   visit("status", record.status);
@@ -146,6 +179,8 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("bucket_bytes", record.bucket_bytes);
   visit("reduction", record.reduction);
   visit("async", record.async);
+  visit("compression", record.compression);
+  visit("communication", record.communication);
   visit("mesh", record.mesh);
   visit("zero", record.zero);
   visit("samples_per_second", record.samples_per_second);

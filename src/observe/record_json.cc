@@ -47,6 +47,16 @@ class Writer {
   void operator()(std::string_view name, const std::vector<int64_t>& values) {
     if (!values.empty()) key(name) += json(values).dump();
   }
+  template <typename Record>
+  void operator()(std::string_view name, const std::vector<Record>& records) {
+    if (records.empty()) return;
+    key(name) += '[';
+    for (size_t i = 0; i < records.size(); ++i) {
+      if (i > 0) out_ += ',';
+      Writer(out_).write(records[i]);
+    }
+    out_ += ']';
+  }
   template <typename T>
   void operator()(std::string_view name, const std::optional<T>& value) {
     if (value) (*this)(name, *value);
@@ -139,6 +149,18 @@ class Reader {
     if (!field.is_array() || !std::all_of(field.begin(), field.end(), is_count))
       fail(name, field, "a list of whole numbers");
     values = field.get<std::vector<int64_t>>();
+  }
+  template <typename Record>
+  void operator()(const char* name, std::vector<Record>& records) {
+    if (!object_.contains(name)) return;
+    const json& field = object_[name];
+    const auto is_object = [](const json& item) { return item.is_object(); };
+    if (!field.is_array() || !std::all_of(field.begin(), field.end(), is_object))
+      fail(name, field, "a list of objects");
+    for (const json& item : field) {
+      Reader reader(item, place_);
+      visit_fields(records.emplace_back(), reader);
+    }
   }
   void operator()(const char* name, std::optional<double>& value) {
     if (!object_.contains(name)) return;

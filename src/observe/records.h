@@ -107,6 +107,45 @@ struct AsyncSummary {
   bool operator==(const AsyncSummary&) const = default;
 };
 
+// One bucket of gradients in a mean step, milliseconds.
+struct CommBucket {
+  int64_t bytes = 0;       // of gradients, as they are computed
+  double ahead_ms = 0;     // from its hand-over to the end of this worker's own work
+  double transfer_ms = 0;  // to its sum, with coding and slower workers
+  double exposed_ms = 0;   // that this worker waited for it with nothing else to do
+
+  bool operator==(const CommBucket&) const = default;
+};
+
+// What a change would make of a mean step.
+struct CommOption {
+  std::string name;
+  double exposed_ms = 0, saves_ms = 0, step_ms = 0;
+  std::string note;  // why it is not worth it, or what it costs
+
+  bool operator==(const CommOption&) const = default;
+};
+
+// Where communication lies in the open and what could be done about it, as the first worker saw it:
+// docs/communication.md.
+struct CommunicationSummary {
+  double step_ms = 0, exposed_ms = 0;  // means
+  double modelled_ms = 0;              // exposed, by the model that the options are reckoned with
+  std::vector<CommBucket> buckets;
+  std::vector<CommOption> options;
+
+  bool operator==(const CommunicationSummary&) const = default;
+};
+
+// How gradients were compressed.
+struct CompressionSummary {
+  std::string codec;
+  std::string reason;                // of a choice that was made by measuring
+  std::vector<CommOption> measured;  // trial steps behind it
+
+  bool operator==(const CompressionSummary&) const = default;
+};
+
 struct RunSummary {
   std::string status;  // done, stopped_early, diverged, failed, preempted, interrupted
   std::string error;   // why it ended, unless it is done
@@ -128,10 +167,12 @@ struct RunSummary {
   int64_t workers = 0, threads_per_worker = 0;
   std::string reduce_order;  // canonical; with any other, the bits depend on the number of workers
   int64_t bucket_bytes = 0;  // in which gradients are reduced; 0 on one worker
-  std::optional<ReductionSummary> reduction;  // where there are such servers
-  std::optional<AsyncSummary> async;          // where workers push at their own pace
-  std::optional<std::string> mesh;            // where workers split the model
-  std::optional<int64_t> zero;                // ZeRO stage, where workers share out what they hold
+  std::optional<ReductionSummary> reduction;          // where there are such servers
+  std::optional<AsyncSummary> async;                  // where workers push at their own pace
+  std::optional<CompressionSummary> compression;      // where gradients are, or it was tried
+  std::optional<CommunicationSummary> communication;  // where gradients are reduced in buckets
+  std::optional<std::string> mesh;                    // where workers split the model
+  std::optional<int64_t> zero;                        // ZeRO stage, where workers share out what they hold
 
   // Of this start: steps before a resume are not in these.
   double samples_per_second = 0, tokens_per_second = 0;

@@ -99,6 +99,10 @@ void add_settings(Facts& facts, const RunSummary& summary) {
   if (summary.zero) facts.whole("ZeRO stage", *summary.zero);
   if (summary.reduction) facts.text("reduction", reduction_text(*summary.reduction), Fact::Kind::kUncompared);
   if (summary.async) facts.text("async", async_text(*summary.async), Fact::Kind::kUncompared);
+  if (summary.compression) {
+    facts.text("compression", summary.compression->codec);
+    facts.text("chosen since", summary.compression->reason, Fact::Kind::kUncompared);
+  }
   if (summary.reduce_order != "canonical") facts.text("reduce order", summary.reduce_order);
 }
 

@@ -37,6 +37,26 @@ std::vector<EvalRecord> some_of(const std::vector<EvalRecord>& all, const std::o
   return some;
 }
 
+// By number; many as ranges of neighbours, whose transfers and waits are added up.
+std::vector<std::pair<std::string, CommBucket>> some_buckets(const std::vector<CommBucket>& all) {
+  constexpr size_t kMostBuckets = 8;
+  const size_t each = (all.size() + kMostBuckets - 1) / kMostBuckets;
+  std::vector<std::pair<std::string, CommBucket>> some;
+  for (size_t first = 0; first < all.size(); first += each) {
+    const size_t last = std::min(all.size(), first + each) - 1;
+    CommBucket sum = all[first];
+    for (size_t i = first + 1; i <= last; ++i) {
+      sum.bytes += all[i].bytes;
+      sum.transfer_ms += all[i].transfer_ms;
+      sum.exposed_ms += all[i].exposed_ms;
+    }
+    sum.ahead_ms = all[last].ahead_ms;
+    some.emplace_back(
+        first == last ? fmt::format("{}", first + 1) : fmt::format("{}-{}", first + 1, last + 1), sum);
+  }
+  return some;
+}
+
 std::string evaluations_table(const RunView& run) {
   if (run.evaluations.empty()) return "";
   std::string text = fmt::format("\n  {:>10}  {:>10}", "evaluation", "loss");
@@ -54,6 +74,26 @@ std::string evaluations_table(const RunView& run) {
     const bool best = run.summary.best_eval && run.summary.best_eval->step == record.step;
     text += best ? "  best\n" : "\n";
   }
+  return text;
+}
+
+std::string communication_table(const RunView& run) {
+  if (!run.summary.communication) return "";
+  const CommunicationSummary& comm = *run.summary.communication;
+  std::string text = fmt::format("\n  communication in the open: {} of {} ms a step\n",
+                                 short_number(comm.exposed_ms), short_number(comm.step_ms));
+  text += fmt::format("  {:<22}{:>12}{:>12}{:>12}\n", "with", "exposed ms", "saves ms", "step ms");
+  for (const CommOption& option : comm.options)
+    text +=
+        fmt::format("  {:<22}{:>12}{:>12}{:>12}{}{}\n", printable(option.name),
+                    short_number(option.exposed_ms), short_number(option.saves_ms),
+                    short_number(option.step_ms), option.note.empty() ? "" : "  ", printable(option.note));
+  text += fmt::format("\n  {:>8}{:>12}{:>14}{:>14}{:>12}\n", "bucket", "gradients", "ready before",
+                      "travels ms", "exposed ms");
+  for (const auto& [name, bucket] : some_buckets(comm.buckets))
+    text += fmt::format("  {:>8}{:>12}{:>14}{:>14}{:>12}\n", name, bytes_text(bucket.bytes),
+                        short_number(bucket.ahead_ms), short_number(bucket.transfer_ms),
+                        short_number(bucket.exposed_ms));
   return text;
 }
 
@@ -78,7 +118,7 @@ std::string run_report(const RunView& run, const ReportOptions& options) {
   std::string text = fmt::format("{}{}\n", name, printable(run.folder));
   if (!run.finished)
     text += "  there is no summary.json: the run goes on, or was killed; this is what metrics.jsonl tells\n";
-  text += facts_table(run) + evaluations_table(run) + loss_plot(run, options);
+  text += facts_table(run) + communication_table(run) + evaluations_table(run) + loss_plot(run, options);
   if (run.steps.empty()) text += "  no step was logged\n";
   return text;
 }

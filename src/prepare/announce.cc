@@ -24,6 +24,7 @@ std::string reduce_line(const ReduceSpec& reduce, const Buckets& buckets) {
   std::string line = fmt::format("reduced in buckets: {}", buckets.text());
   if (reduce.via == ReduceVia::kServer)
     line += fmt::format(", by {} Reduction Server{}", *reduce.servers, *reduce.servers == 1 ? "" : "s");
+  if (reduce.compress != GradientCodec::kNone) line += fmt::format(", as {}", name_of(reduce.compress));
   if (reduce.order == SumOrder::kFast)
     line += "; in the fast order, so that the bits depend on the number of workers";
   return line;

@@ -64,15 +64,26 @@ void add_mode(Identity& identity, const JobSpec& spec) {
   identity.add("strategy.servers", spec.strategy.servers);
 }
 
-// Only where the canonical tree does not make the number of workers irrelevant.
-void add_workers(Identity& identity, const JobSpec& spec) {
+// How gradients are added up, where it is not exactly and in the canonical tree; workers only where their
+// number is not irrelevant.
+void add_sums(Identity& identity, const JobSpec& spec) {
   const ReduceSpec& reduce = spec.strategy.reduce;
   const bool alone = reduce.via == ReduceVia::kNone;
   if (alone) identity.add("strategy.reduce.via", name_of(reduce.via));
+  set_codec(identity, reduce);
   if (alone || reduce.order == SumOrder::kFast) identity.add("strategy.workers", job_workers(spec));
 }
 
 }  // namespace
+
+void set_codec(Identity& identity, const ReduceSpec& reduce) {
+  for (const char* name : {"strategy.reduce.compress", "strategy.reduce.topk", "strategy.reduce.rank"})
+    identity.remove(name);
+  if (reduce.compress != GradientCodec::kNone)
+    identity.add("strategy.reduce.compress", name_of(reduce.compress));
+  if (reduce.compress == GradientCodec::kTopk) identity.add("strategy.reduce.topk", reduce.topk);
+  if (reduce.compress == GradientCodec::kPowersgd) identity.add("strategy.reduce.rank", reduce.rank);
+}
 
 Identity job_identity(const JobSpec& spec, const ResolvedJob& job, const Schedule& schedule,
                       const Model& model, const Data& data, const MachineArithmetic& machine) {
@@ -99,7 +110,7 @@ Identity job_identity(const JobSpec& spec, const ResolvedJob& job, const Schedul
   add_schedule(identity, schedule, spec.train.lr.decay);
   identity.add("strategy.leaves", job.leaves);
   if (const int64_t leaves = tensor_leaves(spec); leaves > 1) identity.add("strategy.tensor_leaves", leaves);
-  add_workers(identity, spec);
+  add_sums(identity, spec);
   add_mode(identity, spec);
   // Where a rewind goes back to.
   if (spec.train.guard.non_finite == NonFinitePolicy::kRewind)

@@ -21,4 +21,7 @@ struct MachineArithmetic {
 Identity job_identity(const JobSpec& spec, const ResolvedJob& job, const Schedule& schedule,
                       const Model& model, const Data& data, const MachineArithmetic& machine);
 
+// Of the same job with another compression of gradients: that which `auto` was settled to.
+void set_codec(Identity& identity, const ReduceSpec& reduce);
+
 }  // namespace lockstep

@@ -52,6 +52,9 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   const ReduceSpec& reduce = spec.strategy.reduce;
   options.reduce.order = reduce.order;
   options.reduce.bucket_bytes = reduce.bucket.value_or(0);
+  options.reduce.codec = reduce.compress;
+  options.reduce.topk = reduce.topk;
+  options.reduce.rank = reduce.rank;
   options.reduce.exchange = reduce.via != ReduceVia::kNone;
   return options;
 }

@@ -57,7 +57,7 @@ FrameHeader decode(std::span<const std::byte, kHeaderBytes> bytes) {
   const auto type = take<uint8_t>(bytes, 5);
   if (kind < static_cast<uint8_t>(FrameKind::kJoin) || kind > static_cast<uint8_t>(FrameKind::kBroken))
     throw CommError("a frame of an unknown kind ({})", kind);
-  if (type > static_cast<uint8_t>(SumType::kBF16)) throw CommError("sums of an unknown type ({})", type);
+  if (type > static_cast<uint8_t>(kLastSumType)) throw CommError("sums of an unknown type ({})", type);
   if (take<uint32_t>(bytes, 28) != 0) throw CommError("a header with something after its end");
   const FrameHeader header{.kind = static_cast<FrameKind>(kind),
                            .type = static_cast<SumType>(type),

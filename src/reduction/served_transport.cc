@@ -80,7 +80,8 @@ ServedTransport::ServedSum::ServedSum(ServedTransport& by, const Collective& col
   here_ = by.courier_.meet(collective, true, collective.buffers);
   const auto servers = static_cast<int64_t>(by.alive_.size());
   const int64_t bytes = std::clamp(collective.bytes() / (servers * kChunksEach), kShortestChunk, kUsualChunk);
-  chunk_ = std::max<int64_t>(1, bytes / collective.element / kAlign) * kAlign;
+  const int64_t align = elements_in(collective.type, kAlign);
+  chunk_ = std::max<int64_t>(1, bytes / collective.element / align) * align;
   held_.resize(static_cast<size_t>((collective.count + chunk_ - 1) / chunk_));
   next_.assign(by.links_.size(), 0);
   combined_.resize(by.links_.size());

@@ -22,8 +22,9 @@ std::vector<Slice> within(Slice wanted, const std::vector<Slice>& held) {
 }
 
 // Where tensors may be that are split. Parameters, and frozen ones, are in two of them.
-std::array<const std::vector<StateTensor>*, 5> lists_of(const TrainState& state) {
-  return {&state.optimizer(), &state.averages(), &state.model(), &state.params(), &state.frozen()};
+std::array<const std::vector<StateTensor>*, 6> lists_of(const TrainState& state) {
+  return {&state.optimizer(), &state.averages(), &state.model(),
+          &state.params(),    &state.frozen(),   &state.residuals()};
 }
 
 }  // namespace

@@ -16,8 +16,10 @@
 #include "prepare/job_evaluation.h"
 #include "prepare/job_options.h"
 #include "prepare/warnings.h"
+#include "run/comm_report.h"
 #include "run/process.h"
 #include "run/resume.h"
+#include "run/settle_codec.h"
 #include "run/share_state.h"
 #include "train/checkpoint/checkpoint_folder.h"
 
@@ -92,6 +94,7 @@ TrainRun::TrainRun(JobSpec spec, RunOptions options)
       parts_(build_parts(std::move(spec), *backend_, options_.host, options_.leads)),
       joined_(join_others(parts_, options_)),
       workers_(joined_.all.get()),
+      compression_(settle_codec(parts_, *backend_, joined_, options_.fresh)),
       train_(fitting_step(parts_, *backend_, joined_.groups())),
       engine_(options_.engine ? options_.engine(parts_, train_) : nullptr),
       reading_(parts_.spec, parts_.host),
@@ -169,6 +172,7 @@ bool TrainRun::begin() {
     if (split_) train_.state().begin_averages();
   }
   require_same_weights("set of first weights");
+  if (joined_.all) hosts_ = count_hosts(*joined_.all);
   // What a rewind before the first checkpoint goes back to.
   if (!resumes && workers_.leads() && parts_.spec.train.guard.non_finite == NonFinitePolicy::kRewind)
     save(false);
@@ -255,6 +259,8 @@ void TrainRun::open_folder(const std::optional<int64_t>& resumed, const std::vec
   for (const std::string& line :
        announcement(parts_, workers_.group(), train_.buckets(), backend_->architecture(), planned_bytes()))
     say(line);
+  if (compression_ && !compression_->reason.empty())
+    say(fmt::format("{:<10} {} ({})", "compress", compression_->codec, compression_->reason));
   if (resumed) say(fmt::format("resuming after step {} from {}", *resumed, checkpoint_folder(spec)));
 }
 
@@ -618,6 +624,11 @@ RunSummary TrainRun::summarise() {
   summary.input = input_summary(feeder_.report());
   if (engine_) engine_->fill(summary);
   if (watch_) watch_->statistics().fill(summary);
+  summary.compression = compression_;
+  if (watch_ && watch_->statistics().steps() > 0)
+    summary.communication = communication_summary(
+        parts_, train_, {.hosts = static_cast<int>(hosts_), .served = summary.reduction.has_value()},
+        1e3 * watch_->statistics().step_seconds() / static_cast<double>(watch_->statistics().steps()));
   return summary;
 }
 

@@ -126,6 +126,7 @@ class TrainRun {
   JobParts parts_;
   JoinedWorkers joined_;
   Workers workers_;
+  std::optional<CompressionSummary> compression_;  // settled before the step is made
   TrainStep train_;
   std::unique_ptr<StepEngine> engine_;  // who makes the steps, where it is not train_
   JobReading reading_;
@@ -147,6 +148,7 @@ class TrainRun {
   std::string weights_sha256_;            // of the end, where the model is split; of a mesh, the leader's
   double last_loss_ = 0;                  // of the last step that was applied
   double first_step_seconds_ = 0;
+  int64_t hosts_ = 1;                   // that exchange gradients over a network
   RunSummary summary_;                  // its status is empty while the run goes on
   std::optional<RunSummary> finished_;  // of the leader: of the run that it found finished
 };

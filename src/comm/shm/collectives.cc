@@ -96,7 +96,7 @@ void Collectives::reduce_direct(const Collective& collective, const SumProgram& 
 }
 
 void Collectives::reduce_slice(const Collective& collective, const SumProgram& program, bool cached) {
-  const Slice slice = slice_of(collective.count, members_.size(), members_.rank);
+  const Slice slice = slice_of(collective.count, members_.size(), members_.rank, collective.slice_block());
   const int64_t offset = slice.begin * collective.element;
   const bool to_all = collective.kind == CollectiveKind::kAllReduce;
   std::vector<const std::byte*> sources;
@@ -113,9 +113,10 @@ void Collectives::reduce_by_mailbox(const Collective& collective, const SumProgr
   // Pieces are cut for the rank with the most partial sums, whoever it is.
   const int64_t piece_bytes = kMailboxBytes / program.widest() / kLine * kLine;
   const int64_t piece = piece_bytes / collective.element;
-  const Slice slice = collective.kind == CollectiveKind::kAllReduce
-                          ? Slice{0, collective.count}
-                          : slice_of(collective.count, members_.size(), members_.rank);
+  const Slice slice =
+      collective.kind == CollectiveKind::kAllReduce
+          ? Slice{0, collective.count}
+          : slice_of(collective.count, members_.size(), members_.rank, collective.slice_block());
   for (int64_t done = 0; done < collective.count; done += piece) {
     const int64_t elements = std::min(piece, collective.count - done);
     for (size_t i = 0; i < collective.buffers.size(); ++i)

@@ -66,8 +66,10 @@ void Rounds::by_window(const Collective& collective, int64_t buffers, const Body
 
 Slice Rounds::of_ranks(const Collective& collective, Slice window, int first, int last) const {
   const int ranks = courier_.map().ranks();
-  const int64_t begin = std::clamp(slice_of(collective.count, ranks, first).begin, window.begin, window.end);
-  return {begin, std::clamp(slice_of(collective.count, ranks, last).end, begin, window.end)};
+  const int64_t begin = std::clamp(slice_of(collective.count, ranks, first, collective.slice_block()).begin,
+                                   window.begin, window.end);
+  return {begin, std::clamp(slice_of(collective.count, ranks, last, collective.slice_block()).end, begin,
+                            window.end)};
 }
 
 Slice Rounds::of_host(const Collective& collective, Slice window, int host) const {

@@ -12,25 +12,26 @@ namespace {
 constexpr int64_t kShortest = 64 << 10;   // bytes
 constexpr int64_t kInFlight = 256 << 10;  // bytes, to all other hosts together
 constexpr int64_t kChunksEach = 4;        // of an owner, at least, where they do not get too short
-constexpr int64_t kAlign = 1024;          // elements
+constexpr int64_t kAlign = 1024;          // values
 
 // Nobody sees who owns what in an all_reduce, so every host owns the same, however many ranks it has: then
 // no link carries more than another.
-std::vector<Slice> even_by_host(const HostMap& map, int64_t count) {
-  constexpr int64_t kBlock = 256;
+std::vector<Slice> even_by_host(const HostMap& map, const Collective& collective) {
+  const int64_t block = elements_in(collective.type, 256);
   std::vector<Slice> slices;
   for (int rank = 0; rank < map.ranks(); ++rank) {
     const int host = map.host_of(rank);
-    const Slice whole = slice_of(count, map.hosts(), host, kBlock);
-    const Slice part = slice_of(whole.size(), map.size(host), map.local_rank(rank), kBlock);
+    const Slice whole = slice_of(collective.count, map.hosts(), host, block);
+    const Slice part = slice_of(whole.size(), map.size(host), map.local_rank(rank), block);
     slices.push_back({whole.begin + part.begin, whole.begin + part.end});
   }
   return slices;
 }
 
-std::vector<Slice> even_by_rank(const HostMap& map, int64_t count) {
+std::vector<Slice> even_by_rank(const HostMap& map, const Collective& collective) {
   std::vector<Slice> slices;
-  for (int rank = 0; rank < map.ranks(); ++rank) slices.push_back(slice_of(count, map.ranks(), rank));
+  for (int rank = 0; rank < map.ranks(); ++rank)
+    slices.push_back(slice_of(collective.count, map.ranks(), rank, collective.slice_block()));
   return slices;
 }
 
@@ -38,13 +39,14 @@ std::vector<Slice> even_by_rank(const HostMap& map, int64_t count) {
 
 Shares::Shares(const HostMap& map, const Collective& collective)
     : map_(map),
-      slices_(collective.kind == CollectiveKind::kAllReduce ? even_by_host(map, collective.count)
-                                                            : even_by_rank(map, collective.count)) {
+      slices_(collective.kind == CollectiveKind::kAllReduce ? even_by_host(map, collective)
+                                                            : even_by_rank(map, collective)) {
   int64_t most = 0;
   for (const Slice& slice : slices_) most = std::max(most, slice.size());
   const int64_t longest = std::max(kShortest, kInFlight / std::max(1, map.hosts() - 1));
   const int64_t bytes = std::clamp(most * collective.element / kChunksEach, kShortest, longest);
-  chunk_ = std::max<int64_t>(1, bytes / collective.element / kAlign) * kAlign;
+  const int64_t align = elements_in(collective.type, kAlign);
+  chunk_ = std::max<int64_t>(1, bytes / collective.element / align) * align;
   chunks_ = (most + chunk_ - 1) / chunk_;
 }
 

@@ -19,7 +19,8 @@ namespace lockstep {
 
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
-inline constexpr const char* kAverageFile = "average.safetensors";  // where a moving average is kept
+inline constexpr const char* kResidualFile = "residual.safetensors";  // of compression with feedback
+inline constexpr const char* kAverageFile = "average.safetensors";    // where a moving average is kept
 inline constexpr const char* kStateFile = "state.json";
 
 using ByteSink = std::function<void(std::span<const std::byte>)>;

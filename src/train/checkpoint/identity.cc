@@ -7,14 +7,6 @@
 #include "base/sha256.h"
 
 namespace lockstep {
-namespace {
-
-const std::string* find(const Identity& identity, const std::string& name) {
-  const auto found = std::ranges::find(identity.fields(), name, &Identity::Field::name);
-  return found == identity.fields().end() ? nullptr : &found->value;
-}
-
-}  // namespace
 
 void Identity::add(std::string_view name, std::string_view value) {
   LOCKSTEP_CHECK(std::ranges::find(fields_, name, &Field::name) == fields_.end(),
@@ -24,6 +16,15 @@ void Identity::add(std::string_view name, std::string_view value) {
 
 void Identity::add(std::string_view name, double value) {
   add(name, std::string_view(fmt::format("{}", value)));
+}
+
+const std::string* Identity::find(std::string_view name) const {
+  const auto found = std::ranges::find(fields_, name, &Field::name);
+  return found == fields_.end() ? nullptr : &found->value;
+}
+
+void Identity::remove(std::string_view name) {
+  std::erase_if(fields_, [&](const Field& field) { return field.name == name; });
 }
 
 std::string Identity::sha256() const {
@@ -39,13 +40,13 @@ std::string Identity::sha256() const {
 std::string diff(const Identity& checkpoint, const Identity& job) {
   std::string lines;
   for (const auto& [name, value] : job.fields()) {
-    const std::string* other = find(checkpoint, name);
+    const std::string* other = checkpoint.find(name);
     if (other == nullptr) lines += fmt::format("{}: checkpoint has none, job {}\n", name, value);
     if (other != nullptr && *other != value)
       lines += fmt::format("{}: checkpoint {}, job {}\n", name, *other, value);
   }
   for (const auto& [name, value] : checkpoint.fields())
-    if (find(job, name) == nullptr) lines += fmt::format("{}: checkpoint {}, job has none\n", name, value);
+    if (job.find(name) == nullptr) lines += fmt::format("{}: checkpoint {}, job has none\n", name, value);
   return lines;
 }
 
@@ -59,7 +60,7 @@ Identity identity_from_json(const nlohmann::json& list) {
   Identity identity;
   for (const nlohmann::json& field : list) {
     const auto& name = field.at(0).get_ref<const std::string&>();
-    if (find(identity, name) != nullptr) throw UserError("{} is there twice", name);
+    if (identity.find(name) != nullptr) throw UserError("{} is there twice", name);
     identity.add(name, std::string_view(field.at(1).get_ref<const std::string&>()));
   }
   return identity;

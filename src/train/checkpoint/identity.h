@@ -31,6 +31,9 @@ class Identity {
   void add(std::string_view name, double value);
 
   const std::vector<Field>& fields() const { return fields_; }
+  // Null: it has no such field.
+  const std::string* find(std::string_view name) const;
+  void remove(std::string_view name);
   // Independent of the order of the fields: equal exactly if diff() is empty.
   std::string sha256() const;
 

@@ -98,6 +98,8 @@ void TrainingCheckpoints::save(TrainStep& train, int64_t step, nlohmann::json st
         file_of(kOptimizerFile, train.backend(), tensors.optimizer(), split_, staging_));
   if (!tensors.averages().empty())
     content.tensors.push_back(file_of(kAverageFile, train.backend(), tensors.averages(), split_, staging_));
+  if (!tensors.residuals().empty())
+    content.tensors.push_back(file_of(kResidualFile, train.backend(), tensors.residuals(), split_, staging_));
   writer_->save(std::move(content), tensors.gate().hold());
   last_step_ = step;
 }
@@ -161,6 +163,7 @@ TrainingCheckpoints::Restored TrainingCheckpoints::load(TrainStep& train, const 
   read_back(reader, kModelFile, train.backend(), tensors.model(), split_, staging_);
   read_back(reader, kOptimizerFile, train.backend(), tensors.optimizer(), split_, staging_);
   read_back(reader, kAverageFile, train.backend(), tensors.averages(), split_, staging_);
+  read_back(reader, kResidualFile, train.backend(), tensors.residuals(), split_, staging_);
   try {
     // Not get(): that would take any other number too, and one that is no int64 at that.
     train.restored(reader.state().at(kStepsApplied).get_ref<const int64_t&>());

@@ -149,6 +149,11 @@ bool TrainState::is_held_here(const StateTensor& tensor) const {
 }
 
 std::vector<Slice> TrainState::held_by(int rank, const StateTensor& tensor, Held which) const {
+  if (tensor.leaf >= 0) {
+    const LeafRange leaves = leaves_by_rank_[static_cast<size_t>(rank)];
+    const bool has = tensor.leaf >= leaves.begin && tensor.leaf < leaves.end;
+    return has ? std::vector<Slice>{{0, tensor.shape.numel()}} : std::vector<Slice>{};
+  }
   const auto is_leaf = [&](const auto& one) { return one.second.param == tensor.held_with; };
   if (std::ranges::none_of(pieces_, is_leaf))
     return held_entry(rank, tensor.held_with, tensor.shape.numel(), tensor.flat_offset, which);
@@ -412,6 +417,34 @@ void TrainState::bind_slice(Executable& executable, Slice slice, int64_t first) 
 
 void TrainState::wait_at_gate(Executable& executable) const {
   executable.before_run([gate = gate_]() mutable { gate.wait(); });
+}
+
+float* TrainState::add_residuals(std::vector<LeafRange> by_rank, int rank) {
+  leaves_by_rank_ = std::move(by_rank);
+  const LeafRange own = leaves_by_rank_[static_cast<size_t>(rank)];
+  buffers_.push_back(backend_.allocate(own.size() * layout_.numel() * kFloat));
+  residual_memory_ = buffers_.back().get();
+  auto* const base = static_cast<float*>(residual_memory_->data());
+  for (int64_t leaf = 0; leaf < leaves_by_rank_.back().end; ++leaf)
+    for (const FlatEntry& entry : layout_.entries()) {
+      StateTensor tensor{fmt::format("residual.{}.{}", leaf, entry.name), DType::kF32, entry.shape};
+      tensor.leaf = leaf;
+      float* const here = leaf < own.begin || leaf >= own.end
+                              ? nullptr
+                              : base + (leaf - own.begin) * layout_.numel() + entry.offset;
+      if (leaves_by_rank_.size() == 1)
+        tensor.data = here;
+      else if (here != nullptr)
+        tensor.pieces = {{0, entry.shape.numel(), here}};
+      residuals_.push_back(std::move(tensor));
+    }
+  return base;
+}
+
+void TrainState::clear_residuals() const {
+  if (residual_memory_ == nullptr) return;
+  gate_.wait();
+  backend_.compute().zero(residual_memory_->data(), residual_memory_->bytes());
 }
 
 int64_t TrainState::bytes() const {

@@ -4,7 +4,8 @@
 //
 // Graph inputs find their buffers by name. For checkpoints and hashes the same bytes are seen as full logical
 // tensors: parameters and statistics by their names, the optimizer's by its buffer and the parameter
-// ("moment1.wte.weight"), the averages as "average.wte.weight".
+// ("moment1.wte.weight"), the averages as "average.wte.weight", what leaves have not sent yet of their
+// gradients (train/sums/leaf_residuals.h) as "residual.3.wte.weight".
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -15,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "comm/leaf_range.h"
 #include "model/tensor_leaves.h"
 #include "passes/row_gradients.h"
 #include "runtime/executable.h"
@@ -43,6 +45,9 @@ struct StateTensor {
   // Of one that other workers have no part of, or this one: the parameter whose holders hold it too. Seen by
   // all as split.
   std::string held_with = {};
+
+  // Of what a leaf of the canonical tree has not sent yet: its number. Held by who has the leaf.
+  int64_t leaf = -1;
 
   bool is_whole() const { return (data != nullptr && held_with.empty()) || shape.numel() == 0; }
   int64_t bytes() const { return shape.numel() * size_of(dtype); }
@@ -102,6 +107,8 @@ class TrainState {
   const std::vector<StateTensor>& model() const { return model_; }
   const std::vector<StateTensor>& optimizer() const { return optimizer_; }
   const std::vector<StateTensor>& averages() const { return averages_; }  // in the order of the parameters
+  // In the order of leaves and parameters; none where gradients are sent as a whole.
+  const std::vector<StateTensor>& residuals() const { return residuals_; }
   const StateTensor& param(std::string_view name) const;  // a frozen one too; throws UserError
   // What an evaluation reads of a parameter: its average, where one is kept.
   const StateTensor& evaluated_param(std::string_view name) const;
@@ -118,7 +125,10 @@ class TrainState {
   // Of a parameter that another worker holds and this one reads (ModelHolders::copies); null: of none.
   void* copy_of(const std::string& name) const;
   // Whether there are tensors that others have to be asked for.
-  bool is_split() const { return ownership_.is_split() || holders_.is_split() || in_leaves(); }
+  bool is_split() const {
+    return ownership_.is_split() || holders_.is_split() || in_leaves() ||
+           (!residuals_.empty() && leaves_by_rank_.size() > 1);
+  }
   // Whether parameters lie in pieces, one for each leaf that is here.
   bool in_leaves() const { return !pieces_.empty(); }
   // Of an entry of the layout; null where it is a whole parameter.
@@ -132,6 +142,11 @@ class TrainState {
   std::vector<Slice> held_by(int rank, const StateTensor& tensor, Held which = Held::kAsked) const;
   // Whether any of it is with those who hold the same part of the model as this worker.
   bool is_held_here(const StateTensor& tensor) const;
+
+  // Makes room for what the leaves of a worker have not sent, zeros: a flat buffer of parameters for each of
+  // its leaves, one behind the other. `by_rank`: the leaves of every worker.
+  float* add_residuals(std::vector<LeafRange> by_rank, int rank);
+  void clear_residuals() const;
 
   // Says that every row of every table has reached the step: their count of steps is not stored.
   void mark_rows(int64_t step);
@@ -191,7 +206,9 @@ class TrainState {
   const Shown* shown_ = nullptr;
   std::vector<std::unique_ptr<Buffer>> buffers_, flat_buffers_;
   std::unordered_map<std::string, void*> addresses_;
-  std::vector<StateTensor> params_, frozen_, statistics_, model_, optimizer_, averages_;
+  std::vector<StateTensor> params_, frozen_, statistics_, model_, optimizer_, averages_, residuals_;
+  std::vector<LeafRange> leaves_by_rank_;
+  Buffer* residual_memory_ = nullptr;  // of this worker; one of buffers_
 };
 
 // SHA-256 over the tensors sorted by name: name, dtype, shape, then the values, those of 16-bit types as f32

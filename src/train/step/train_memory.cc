@@ -7,7 +7,9 @@
 #include "comm/leaf_stack.h"
 #include "train/step/step_inputs.h"
 #include "train/sums/owned_gathers.h"
+#include "train/sums/power_sums.h"
 #include "train/sums/round_sums.h"
+#include "train/sums/topk_sums.h"
 #include "train/sums/unit_gathers.h"
 #include "train/update/update.h"
 
@@ -34,6 +36,36 @@ int64_t slot_count(const TrainOptions& options) {
   return most;
 }
 
+// The most leaves that a worker has.
+int64_t leaf_count(const TrainOptions& options) {
+  if (options.workers == 1) return options.leaves;
+  const LeafSplit split = LeafSplit::search(options.leaves, static_cast<int>(options.workers));
+  int64_t most = 0;
+  for (int rank = 0; rank < split.ranks(); ++rank) most = std::max(most, split.range(rank).size());
+  return most;
+}
+
+// Gradients on their way in coded form: a bucket of every partial sum, or the choice of all of them.
+int64_t coded_bytes(const TrainPlans& plans, const TrainOptions& options) {
+  const ReduceOptions& reduce = options.reduce;
+  if (reduce.codec == GradientCodec::kNone) return 0;
+  const int64_t all = plans.layout.numel();
+  const int64_t bucket =
+      options.workers == 1 ? all : Buckets(plans.layout, reduce.bucket_bytes, true).bytes() / kFloat;
+  if (reduce.codec == GradientCodec::kTopk)
+    return TopkSums::index_bytes(reduce.topk, all) +
+           slot_count(options) * TopkSums::value_bytes(reduce.topk, bucket);
+  if (reduce.codec == GradientCodec::kPowersgd) {
+    const PowerSizes sizes = power_sizes(power_matrices(plans.layout, reduce.rank));
+    return kFloat * (slot_count(options) * std::max({sizes.chosen, sizes.first, sizes.second}) +
+                     sizes.chosen + sizes.first + leaf_count(options) * sizes.second);
+  }
+  if (options.workers == 1) return 0;
+  const LeafSplit split = LeafSplit::search(options.leaves, static_cast<int>(options.workers));
+  const SumType type = reduce.codec == GradientCodec::kInt8 ? SumType::kInt8 : SumType::kBF16;
+  return split.max_partials() * elements_in(type, bucket) * size_of(type);
+}
+
 int64_t gradient_bytes(const TrainPlans& plans, const TrainOptions& options, MemoryKind device) {
   const Ownership ownership = options.ownership();
   int64_t bytes = 0;
@@ -46,7 +78,7 @@ int64_t gradient_bytes(const TrainPlans& plans, const TrainOptions& options, Mem
     if (ownership.splits_params()) bytes += UnitGathers::planned_bytes(plans.layout, ownership, device);
     return bytes + RoundSums::planned_bytes(plans.layout, ownership, options.leaves, device);
   }
-  bytes += slot_count(options) * plans.layout.sums_bytes();
+  bytes += slot_count(options) * plans.layout.sums_bytes() + coded_bytes(plans, options);
   for (const RowTable& table : plans.tables) {
     bytes += list_bytes(table) * (options.microbatches == 1 ? 1 : kListCopies * options.microbatches);
     if (plans[Phase::kAccumulate]) bytes += list_bytes(table);
@@ -81,6 +113,10 @@ std::string gradient_note(const TrainPlans& plans, const TrainMemory& memory) {
 
 }  // namespace
 
+int64_t residual_bytes(const FlatLayout& layout, const TrainOptions& options) {
+  return leaf_count(options) * layout.numel() * kFloat;
+}
+
 TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, MemoryKind device) {
   TrainMemory memory;
   const Ownership ownership = options.ownership();
@@ -111,6 +147,7 @@ TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, M
     memory.state += part(buffer.bytes());
   memory.state += 2 * tables + rows * kId;  // moments, and the step that each row has reached
   memory.gradients = gradient_bytes(plans, options, device);
+  if (has_feedback(options.reduce.codec)) memory.residuals = residual_bytes(plans.layout, options);
   memory.inputs = input_bytes(plans, device);
   if (plans.pipeline) memory.in_flight = plans.pipeline->in_flight_bytes();
   memory.arena = plans.arena_bytes();
@@ -151,6 +188,8 @@ std::string memory_table(const TrainPlans& plans, const TrainMemory& memory, con
   if (memory.averages > 0) out += row("moving averages", memory.averages, split ? "a part " + pieces : "");
   out += row("optimizer state", memory.state, split ? "a part " + pieces : "");
   out += row("gradients", memory.gradients, gradient_note(plans, memory));
+  if (memory.residuals > 0)
+    out += row("residuals", memory.residuals, "of gradients: what each of its leaves has not sent yet");
   out += row("inputs", memory.inputs);
   if (memory.in_flight > 0) {
     int64_t slots = 0;

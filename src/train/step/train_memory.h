@@ -12,6 +12,7 @@ struct TrainMemory {
   int64_t averages = 0;
   int64_t state = 0;      // of the optimizer
   int64_t gradients = 0;  // one buffer per level of the leaf tree; the first lends its bytes to activations
+  int64_t residuals = 0;  // what leaves have not sent of them
   int64_t inputs = 0;
   int64_t in_flight = 0;  // of a pipeline: what its microbatches hold from forward to backward
   int64_t arena = 0;      // activations and workspace that found no place in the gradients' bytes
@@ -23,7 +24,8 @@ struct TrainMemory {
   int workers = 1;                // that the state is split between
 
   int64_t bytes() const {
-    return parameters + averages + state + gradients + inputs + in_flight + arena + kernels + communication;
+    return parameters + averages + state + gradients + residuals + inputs + in_flight + arena + kernels +
+           communication;
   }
   int64_t lower_bound() const { return bytes() - arena + arena_lower_bound; }
 };
@@ -31,6 +33,9 @@ struct TrainMemory {
 // `device`: what its kernels work in.
 TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options,
                          MemoryKind device = MemoryKind::kHost);
+
+// Where gradients are compressed with feedback: what the worker with most leaves keeps.
+int64_t residual_bytes(const FlatLayout& layout, const TrainOptions& options);
 
 // What a run takes besides its steps, in bytes.
 struct BesideSteps {

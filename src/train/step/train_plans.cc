@@ -112,6 +112,14 @@ void require_stage(const TrainPlans& plans, const TrainOptions& options) {
                     options.zero);
 }
 
+void require_compression(const Backend& backend, const TrainOptions& options) {
+  if (options.reduce.codec == GradientCodec::kNone || backend.memory() == MemoryKind::kHost) return;
+  throw UserError(
+      "strategy.reduce.compress {}: gradients are compressed in memory of the host, and {} has its own; use "
+      "device: cpu, or strategy.reduce.compress none",
+      name_of(options.reduce.codec), backend.name());
+}
+
 void require_pipeline(const TrainPlans& plans, const Backend& backend, const TrainOptions& options) {
   const int stages = options.mesh.pipeline;
   if (!plans.tables.empty()) {
@@ -239,6 +247,7 @@ TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOpti
   require_stage(plans, options);
   if (options.tensor_leaves > 1) require_tensor(plans, options);
   if (options.mesh.pipeline > 1) require_pipeline(plans, backend, options);
+  require_compression(backend, options);
   if (options.mesh.splits_model()) take_part(plans, model, options);
   passes.units = param_units(plans.layout, options.ownership());
   if (options.mesh.pipeline > 1) {

@@ -140,7 +140,8 @@ void TrainStep::make_sums() {
   }
   sums_ = std::make_unique<LeafSums>(
       backend_, layout_, tables_,
-      SumTree(options_.leaves, options_.microbatches, options_.reduce.order, group_), reduce, group_);
+      SumTree(options_.leaves, options_.microbatches, options_.reduce.order, group_), reduce, group_,
+      make_residuals());
   if (phase(Phase::kAccumulate) != nullptr) lists_ = sums_->slots().make_lists();
 }
 
@@ -155,6 +156,21 @@ void TrainStep::sum_stages(const std::vector<Slice>& parts) {
   // Norms and updates run over the padding between parameters, which nobody writes.
   backend_.compute().zero(leaf_->data(), leaf_->bytes());
   stage_sums_ = std::make_unique<StageRoundSums>(*rounds_, layout_, leaf_->data(), pipeline_->stages());
+}
+
+float* TrainStep::make_residuals() {
+  if (!has_feedback(options_.reduce.codec)) return nullptr;
+  std::vector<LeafRange> by_rank;
+  if (group_ == nullptr) by_rank.push_back({0, options_.leaves});
+  for (int rank = 0; group_ != nullptr && rank < group_->size(); ++rank)
+    by_rank.push_back(group_->split().range(rank));
+  return state_.add_residuals(std::move(by_rank), group_ == nullptr ? 0 : group_->rank());
+}
+
+void TrainStep::forget_left_out() {
+  if (!unapplied_) return;
+  unapplied_ = false;
+  state_.clear_residuals();
 }
 
 void TrainStep::bind_all() {
@@ -250,6 +266,8 @@ Executable& TrainStep::prepare_microbatch(int64_t microbatch, const Loader& load
 
 StepResult TrainStep::accumulate(const Loader& load, int64_t step, const Request& request) {
   LOCKSTEP_CHECK(load || options_.microbatches == 1, "{} microbatches need a loader", options_.microbatches);
+  forget_left_out();
+  unapplied_ = true;
   // A row may be left behind for at most as many steps as learning rates are remembered.
   if (steps_applied_ + 1 - caught_up_ >= kLrHistory) catch_up_all();
   // The rows that are read now must have reached the step before.
@@ -282,6 +300,9 @@ void TrainStep::load_microbatch(const Loader& load, int64_t microbatch, int64_t 
 
 int64_t TrainStep::sum_leaves(const Loader& load, int64_t step, const Request& request) {
   const SumTree& tree = sums_->tree();
+  sums_->begin(step);
+  // A leaf's gradients join what it has not sent, which a checkpoint may still be reading.
+  if (has_feedback(options_.reduce.codec)) state_.gate().wait();
   for (int64_t i = 0; i < tree.microbatches(); ++i) {
     const int64_t m = tree.microbatch(i);
     load_microbatch(load, m, step);
@@ -455,6 +476,7 @@ StepResult TrainStep::read_result(int64_t request) {
 }
 
 void TrainStep::apply(double lr) {
+  unapplied_ = false;
   const int64_t step = ++steps_applied_;
   const auto rate = static_cast<float>(lr);
   set_step(step);
@@ -522,11 +544,13 @@ void TrainStep::catch_up_all() {
 }
 
 const TrainState& TrainStep::state() {
+  forget_left_out();
   catch_up_all();
   return state_;
 }
 
 void TrainStep::restored(int64_t steps_applied) {
+  unapplied_ = false;
   steps_applied_ = caught_up_ = steps_applied;
   state_.mark_rows(steps_applied);
 }
@@ -670,7 +694,7 @@ int64_t TrainStep::param_count() const {
 
 int64_t TrainStep::planned_bytes() const {
   int64_t bytes = state_.bytes() + arena_->bytes() + inputs_->device_bytes() + scalars_->bytes();
-  bytes += rounds_ ? rounds_->bytes() : sums_->slots().bytes();
+  bytes += rounds_ ? rounds_->bytes() : sums_->bytes();
   if (leaf_) bytes += leaf_->bytes();
   bytes += communication_bytes_;
   if (squares_) bytes += squares_->bytes();

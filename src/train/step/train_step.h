@@ -124,6 +124,13 @@ class TrainStep {
            (unit_gathers_ ? unit_gathers_->seconds() : 0) + (pipeline_ ? pipeline_->comm_seconds() : 0) +
            meeting_seconds_;
   }
+  // Of the sums of gradients, by bucket; null where they are not reduced in buckets while backward goes on.
+  const CommProfile* comm_profile() const {
+    return rounds_ || pipeline_ || sums_->profile().buckets().empty() ? nullptr : &sums_->profile();
+  }
+  void restart_comm_profile() {
+    if (sums_) sums_->restart_profile();
+  }
   // Spent waiting for a checkpoint to have read the state.
   double held_seconds() const { return state_.gate().waited_seconds(); }
   // In which gradients are reduced; none without peers.
@@ -179,6 +186,10 @@ class TrainStep {
   void bind_gradients(Executable& executable, GradientSlot& slot, std::vector<RowList>& lists);
   StepResult read_result(int64_t request);
   std::vector<float> entry_grad(const FlatEntry& entry) const;
+  // What leaves have not sent yet of their gradients; null where they send all.
+  float* make_residuals();
+  // A step that was accumulated and not applied leaves nothing behind.
+  void forget_left_out();
   // Values on the device, as floats.
   std::vector<float> read_floats(DType dtype, const void* data, int64_t count) const;
 
@@ -223,6 +234,7 @@ class TrainStep {
   int64_t caught_up_ = 0;  // the step that every row has reached
   double meeting_seconds_ = 0;
   int64_t communication_bytes_ = 0;  // that collectives of graphs go through
+  bool unapplied_ = false;  // gradients have been accumulated since the last update
 };
 
 }  // namespace lockstep

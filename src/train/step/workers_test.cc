@@ -102,6 +102,26 @@ TEST(Workers, EveryOptimizerIsTheSame) {
   }
 }
 
+TEST(Workers, CompressedGradientsAreTheSame) {
+  const Model gpt = build_gpt({1, 24, 2, 31, 2, 9, 0.0});
+  const Outcome exact = run(gpt, with_leaves(8), nullptr);
+  for (const GradientCodec codec :
+       {GradientCodec::kBf16, GradientCodec::kInt8, GradientCodec::kTopk, GradientCodec::kPowersgd}) {
+    SCOPED_TRACE(name_of(codec));
+    TrainOptions options = with_leaves(8);
+    options.reduce.codec = codec;
+    EXPECT_NE(run(gpt, options, nullptr).hash, exact.hash);
+    if (!has_feedback(codec)) {
+      EXPECT_NEAR(run(gpt, options, nullptr).loss, exact.loss, 0.02);
+    }
+    expect_equal_bits(gpt, options);
+    options.leaves = 4;
+    expect_equal_bits(gpt, options);
+    expect_equal_bits(build_resnet({18, 4, 32, 5, 2}), options);
+    expect_equal_bits(build_tabular({2, 400, 8, 3, {9}, {7}, 6}), options);
+  }
+}
+
 TEST(Workers, OfAHostHoldTheStateOnce) {
   const Model model = build_gpt({1, 24, 2, 31, 2, 9, 0.0});
   std::array<std::atomic<float*>, 3> weights;

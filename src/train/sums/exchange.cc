@@ -17,24 +17,17 @@ class DirectExchange : public Exchange {
     return in_host_memory() ? peer_memory(group_, bytes) : backend_.allocate(bytes);
   }
 
-  void start(SumType type, std::span<void* const> partials, int64_t count, SumFor whom,
-             const std::string& label, bool last) override {
-    Reduction reduction{.type = type, .count = count, .order = order_, .label = label};
+  Group::Ticket start(SumType type, std::span<void* const> partials, const BucketTransfer& bucket) override {
+    const int64_t count = bucket.count;
+    Reduction reduction{.type = type, .count = count, .order = order_, .label = bucket.label};
     std::vector<void*> reached(partials.begin(), partials.end());
-    const Slice mine = whom == SumFor::kAll ? Slice{0, count} : slice_of(count, group_.size(), group_.rank());
-    if (!in_host_memory()) stage(partials, count, mine, reduction, reached);
+    const Slice mine =
+        bucket.whom == SumFor::kAll ? Slice{0, count} : slice_of(count, group_.size(), group_.rank());
+    reduction.before = bucket.began;
+    reduction.after = bucket.ended;
+    if (!in_host_memory()) stage(partials, mine, bucket, reduction, reached);
     reduction.partials = reached;
-    // The last one is not worth a hand-over to the group's thread: nothing is left to compute meanwhile.
-    if (last)
-      whom == SumFor::kAll ? group_.all_reduce(reduction) : group_.reduce_scatter(reduction);
-    else
-      tickets_.push_back(whom == SumFor::kAll ? group_.start_all_reduce(reduction)
-                                              : group_.start_reduce_scatter(reduction));
-  }
-
-  void finish() override {
-    for (const Group::Ticket& ticket : tickets_) group_.wait(ticket);
-    tickets_.clear();
+    return start_sum(group_, reduction, bucket);
   }
 
   void sum(SumType type, int64_t count, std::span<void* const> partials, const std::string& label) override {
@@ -46,32 +39,34 @@ class DirectExchange : public Exchange {
 
   // The group runs one collective at a time, so that all of them can pass through the same memory: in when
   // the bucket is final, out when it is summed, both on the thread that runs the collective.
-  void stage(std::span<void* const> partials, int64_t count, Slice mine, Reduction& reduction,
+  void stage(std::span<void* const> partials, Slice mine, const BucketTransfer& bucket, Reduction& reduction,
              std::vector<void*>& reached) {
     const int64_t element = size_of(reduction.type);
-    const int64_t bytes = count * element;
+    const int64_t bytes = bucket.count * element;
     make_room(static_cast<int64_t>(partials.size()), bytes);
     for (size_t p = 0; p < partials.size(); ++p)
       reached[p] = staging_.data() + static_cast<int64_t>(p) * staging_stride_;
     Stream& stream = backend_.stream(StreamKind::kCommunication);
-    reduction.before = [&stream, bytes, reached, ready = backend_.compute().record(),
+    reduction.before = [&stream, began = bucket.began, bytes, reached, ready = backend_.compute().record(),
                         from = std::vector<void*>(partials.begin(), partials.end())] {
+      if (began) began();
       stream.wait(ready);
       for (size_t p = 0; p < from.size(); ++p) stream.copy(reached[p], from[p], bytes);
       stream.synchronize();
     };
     const auto at = [&](void* base) -> void* { return static_cast<char*>(base) + mine.begin * element; };
-    reduction.after = [&stream, summed = mine.size() * element, from = at(reached[0]), to = at(partials[0])] {
-      if (summed == 0) return;
-      stream.copy(to, from, summed);
+    reduction.after = [&stream, ended = bucket.ended, summed = mine.size() * element, from = at(reached[0]),
+                       to = at(partials[0])] {
+      if (summed > 0) stream.copy(to, from, summed);
       stream.synchronize();
+      if (ended) ended();
     };
   }
 
   // The first bucket of a step is as large as any other.
   void make_room(int64_t partials, int64_t bytes) {
     if (staging_.bytes() >= partials * bytes) return;
-    LOCKSTEP_CHECK(tickets_.empty(), "a bucket of {} bytes after smaller ones", bytes);
+    LOCKSTEP_CHECK(staging_.bytes() == 0, "a bucket of {} bytes after smaller ones", bytes);
     staging_stride_ = bytes;
     staging_ = group_.allocate(partials * bytes);
   }
@@ -79,12 +74,18 @@ class DirectExchange : public Exchange {
   Group& group_;
   Backend& backend_;
   SumOrder order_;
-  std::vector<Group::Ticket> tickets_;
   SharedBuffer staging_;
   int64_t staging_stride_ = 0;
 };
 
 }  // namespace
+
+Group::Ticket start_sum(Group& group, const Reduction& reduction, const BucketTransfer& bucket) {
+  const bool all = bucket.whom == SumFor::kAll;
+  if (!bucket.last) return all ? group.start_all_reduce(reduction) : group.start_reduce_scatter(reduction);
+  all ? group.all_reduce(reduction) : group.reduce_scatter(reduction);
+  return nullptr;
+}
 
 std::unique_ptr<Exchange> make_direct_exchange(Group& group, Backend& backend, SumOrder order) {
   return std::make_unique<DirectExchange>(group, backend, order);

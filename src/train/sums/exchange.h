@@ -4,6 +4,7 @@
 // partial sums bucket by bucket, while backward goes on. All workers end with the sum, or each with the slice
 // of it that it owns. An exchange that has servers complete the tree is another implementation.
 #pragma once
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,18 @@ namespace lockstep {
 // Who has the sum of a bucket: everyone, or each the slice_of it that is its own (ZeRO).
 enum class SumFor : uint8_t { kAll, kOwners };
 
+// One bucket on its way.
+struct BucketTransfer {
+  int64_t count = 0;  // elements
+  SumFor whom = SumFor::kAll;
+  std::string label = {};
+  // No more will come in this step, and none is under way: it is run at once, since nothing is left to
+  // compute meanwhile.
+  bool last = false;
+  // Called by the thread that moves it, before it does anything and after the sum has landed.
+  std::function<void()> began = {}, ended = {};
+};
+
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -24,11 +37,10 @@ class Exchange {
   // Device memory for sums, of the kind that the exchange moves best.
   virtual std::unique_ptr<Buffer> allocate(int64_t bytes) = 0;
   // These elements of the partial sums, which lie in the order of leaves, are final when the compute stream
-  // has come to this point. `last`: no more will come in this step. The sum lands in the first one.
-  virtual void start(SumType type, std::span<void* const> partials, int64_t count, SumFor whom,
-                     const std::string& label, bool last) = 0;
-  // What is put on the compute stream from here on finds the sums.
-  virtual void finish() = 0;
+  // has come to this point. The sum lands in the first one: what is put on the compute stream after waiting
+  // for the ticket finds it. None: it has landed.
+  virtual Group::Ticket start(SumType type, std::span<void* const> partials,
+                              const BucketTransfer& bucket) = 0;
   // A few numbers of the host's, at once.
   virtual void sum(SumType type, int64_t count, std::span<void* const> partials,
                    const std::string& label) = 0;
@@ -38,5 +50,8 @@ class Exchange {
 // the device has memory of its own, which this group's transport does not reach, buckets pass through memory
 // of the host.
 std::unique_ptr<Exchange> make_direct_exchange(Group& group, Backend& backend, SumOrder order);
+
+// Runs a sum at once or on the group's thread, as the bucket says.
+Group::Ticket start_sum(Group& group, const Reduction& reduction, const BucketTransfer& bucket);
 
 }  // namespace lockstep

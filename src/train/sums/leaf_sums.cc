@@ -1,5 +1,6 @@
 #include "train/sums/leaf_sums.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/error.h"
@@ -8,11 +9,23 @@
 namespace lockstep {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 SumType sum_type(DType dtype) { return dtype == DType::kBF16 ? SumType::kBF16 : SumType::kF32; }
 
 std::unique_ptr<Exchange> exchange_of(Backend& backend, const ReduceOptions& options, Group* group) {
   if (group == nullptr || !options.exchange) return nullptr;
   return make_direct_exchange(*group, backend, options.order);
+}
+
+std::unique_ptr<NodeCodec> codec_of(Backend& backend, const ReduceOptions& options) {
+  if (!NodeCodec::covers(options.codec)) return nullptr;
+  LOCKSTEP_CHECK(backend.memory() == MemoryKind::kHost, "gradients are compressed in memory of the host");
+  return std::make_unique<NodeCodec>(options.codec, backend.host_threads());
 }
 
 GradientSlots::Allocate allocator(Backend& backend, Exchange* exchange) {
@@ -23,17 +36,37 @@ GradientSlots::Allocate allocator(Backend& backend, Exchange* exchange) {
 }  // namespace
 
 LeafSums::LeafSums(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
-                   const SumTree& tree, const ReduceOptions& options, Group* group)
+                   const SumTree& tree, const ReduceOptions& options, Group* group, float* residuals)
     : layout_(layout),
       tree_(tree),
       group_(group),
-      buckets_(group == nullptr ? Buckets() : Buckets(layout, options.bucket_bytes, options.owned)),
+      buckets_(group == nullptr ? Buckets()
+                                : Buckets(layout, options.bucket_bytes,
+                                          options.owned || options.codec != GradientCodec::kNone)),
       owned_(options.owned),
       exchange_(exchange_of(backend, options, group)),
+      codec_(codec_of(backend, options)),
       slots_(backend, layout, tables, stack_depth(tree.own(), tree.leaves()),
              allocator(backend, exchange_.get())),
       totals_(backend, stack_depth(tree.own(), tree.leaves())),
-      stack_(tree.leaves()) {}
+      stack_(tree.leaves()) {
+  LOCKSTEP_CHECK(options.codec != GradientCodec::kAuto, "the codec has not been settled");
+  if (exchange_) profile_ = CommProfile(buckets_.count());
+  if (codec_ && exchange_)
+    coded_ = std::make_unique<CodedExchange>(*group, *codec_,
+                                             static_cast<int64_t>(tree.partials(group->rank()).size()),
+                                             buckets_.bytes() / size_of(DType::kF32));
+  if (has_feedback(options.codec)) make_residuals(backend, options, residuals);
+}
+
+void LeafSums::make_residuals(Backend& backend, const ReduceOptions& options, float* memory) {
+  LOCKSTEP_CHECK(
+      memory != nullptr && backend.memory() == MemoryKind::kHost && (group_ == nullptr || exchange_),
+      "{} keeps what is not sent in memory of the host", name_of(options.codec));
+  residuals_ = std::make_unique<LeafResiduals>(memory, tree_.own(), layout_.numel(), backend.host_threads());
+  const int64_t bucket = group_ == nullptr ? layout_.numel() : buckets_.bytes() / size_of(DType::kF32);
+  feedback_ = make_feedback_sums(options, layout_, *residuals_, tree_.leaves(), group_, bucket);
+}
 
 LeafRange LeafSums::next_leaf(const LeafStack& stack) const {
   const auto done = stack.subtrees().empty() ? tree_.own().begin : stack.subtrees().back().end;
@@ -51,7 +84,21 @@ void LeafSums::ready(int64_t bytes) {
 void LeafSums::merge_bucket(Slice bucket) {
   LeafStack after = stack_;
   after.push(next_leaf(stack_), [](int64_t, int64_t) {});
-  slots_.add_dense(after.next_slot() - 1, slot(), bucket);
+  merge(next_leaf(stack_).begin, after.next_slot() - 1, slot(), bucket);
+}
+
+void LeafSums::merge(int64_t leaf, int64_t first, int64_t last, Slice elements) {
+  if (!codec_ && !residuals_) return slots_.add_dense(first, last, elements);
+  const Slice gradients{elements.begin, std::min(elements.end, layout_.numel())};
+  if (gradients.size() > 0 && residuals_) {
+    residuals_->add(leaf, static_cast<const float*>(slots_.at(last, gradients.begin)), gradients);
+  } else if (gradients.size() > 0) {
+    std::vector<float*> terms;
+    for (int64_t slot = first; slot <= last; ++slot)
+      terms.push_back(static_cast<float*>(slots_.at(slot, gradients.begin)));
+    codec_->merge(terms, gradients.size());
+  }
+  slots_.add_dense(first, last, {std::max(elements.begin, layout_.numel()), elements.end});
 }
 
 void LeafSums::start_bucket(int64_t bucket) {
@@ -59,10 +106,52 @@ void LeafSums::start_bucket(int64_t bucket) {
   std::vector<void*> partials;
   for (size_t slot = 0; slot < tree_.partials(group_->rank()).size(); ++slot)
     partials.push_back(slots_.at(static_cast<int64_t>(slot), elements.begin));
-  exchange_->start(sum_type(layout_.sums_dtype(elements.begin)), partials, elements.size(),
-                   owned_ && bucket < buckets_.gradient_count() ? SumFor::kOwners : SumFor::kAll,
-                   fmt::format("gradients, bucket {} of {}", bucket + 1, buckets_.count()),
-                   bucket + 1 == buckets_.count());
+  const bool gradients = bucket < buckets_.gradient_count();
+  const bool last = bucket + 1 == buckets_.count();
+  const BucketTransfer transfer{
+      .count = elements.size(),
+      .whom = owned_ && gradients ? SumFor::kOwners : SumFor::kAll,
+      .label = fmt::format("gradients, bucket {} of {}", bucket + 1, buckets_.count()),
+      .last = last,
+      .began = [this, bucket] { profile_.began(bucket); },
+      .ended = [this, bucket] { profile_.ended(bucket); }};
+  profile_.handed_over(bucket);
+  if (last) wait_for_buckets();
+  const auto start = Clock::now();
+  Group::Ticket ticket;
+  if (feedback_ && gradients) {
+    ticket = feedback_->start(elements, static_cast<float*>(slots_.at(0, elements.begin)), transfer);
+  } else if (coded_ && gradients) {
+    std::vector<float*> sums;
+    for (void* partial : partials) sums.push_back(static_cast<float*>(partial));
+    ticket = coded_->start(std::move(sums), transfer);
+  } else {
+    ticket = exchange_->start(sum_type(layout_.sums_dtype(elements.begin)), partials, transfer);
+  }
+  if (ticket) return under_way_.push_back({bucket, std::move(ticket)});
+  const double seconds = seconds_since(start);
+  profile_.waited(bucket, seconds);
+  comm_seconds_ += seconds;
+}
+
+void LeafSums::wait_for_buckets() {
+  for (const UnderWay& one : under_way_) {
+    const auto start = Clock::now();
+    group_->wait(one.ticket);
+    const double seconds = seconds_since(start);
+    profile_.waited(one.bucket, seconds);
+    comm_seconds_ += seconds;
+  }
+  under_way_.clear();
+}
+
+void LeafSums::finish_feedback() {
+  if (!feedback_) return;
+  const auto start = Clock::now();
+  feedback_->finish();
+  const double seconds = seconds_since(start);
+  profile_.waited(buckets_.count() - 1, seconds);
+  comm_seconds_ += seconds;
 }
 
 void LeafSums::push() {
@@ -75,7 +164,7 @@ void LeafSums::push() {
     slots_.add_lists(into, slots_[from].tables);
     totals_.merge(into, from);
   });
-  if (!exchanged) slots_.add_dense(stack_.next_slot() - 1, last, {0, layout_.sums_numel()});
+  if (!exchanged) merge(leaf.begin, stack_.next_slot() - 1, last, {0, layout_.sums_numel()});
 }
 
 void LeafSums::in_parts(std::vector<Slice> parts, int loss) {
@@ -91,10 +180,11 @@ void LeafSums::in_parts(std::vector<Slice> parts, int loss) {
 void LeafSums::push(size_t part) {
   LeafStack& stack = part_stacks_[part];
   const int64_t last = stack.next_slot();
-  stack.push(next_leaf(stack), [&](int64_t into, int64_t from) {
+  const LeafRange leaf = next_leaf(stack);
+  stack.push(leaf, [&](int64_t into, int64_t from) {
     if (static_cast<int>(part) == loss_part_) totals_.merge(into, from);
   });
-  if (parts_[part].size() > 0) slots_.add_dense(stack.next_slot() - 1, last, parts_[part]);
+  if (parts_[part].size() > 0) merge(leaf.begin, stack.next_slot() - 1, last, parts_[part]);
 }
 
 void LeafSums::exchange_parts() {
@@ -107,15 +197,24 @@ void LeafSums::exchange_parts() {
 }
 
 int64_t LeafSums::finish(int64_t request) {
+  if (feedback_ && group_ == nullptr) {
+    feedback_->start({0, layout_.numel()}, static_cast<float*>(slots_.at(0, 0)), {});
+    feedback_->finish();
+  }
   if (group_ != nullptr) {
-    const auto start = std::chrono::steady_clock::now();
     if (exchange_) {
-      exchange_->finish();
+      wait_for_buckets();
+      finish_feedback();
+      profile_.end_step();
+    }
+    const auto start = Clock::now();
+    if (exchange_) {
       request = exchange_totals(request);
+      profile_.small(seconds_since(start) / 2);  // of the loss and of the counts
     }
     if (slots_.table_count() > 0)
       exchange_rows(*group_, tree_, slots_, stack_.next_slot(), exchange_ != nullptr);
-    comm_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    comm_seconds_ += seconds_since(start);
   }
   stack_.clear();
   merged_ = 0;

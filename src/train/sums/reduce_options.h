@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/gradient_codec.h"
 #include "comm/sum_type.h"
 
 namespace lockstep {
@@ -14,6 +15,10 @@ struct ReduceOptions {
   bool exchange = true;
   // Every worker ends with the sums of the gradients that it owns alone (train/state/ownership.h).
   bool owned = false;
+  // How gradients are compressed; decides bits, also those of one worker.
+  GradientCodec codec = GradientCodec::kNone;
+  double topk = 0.01;  // share of the values that are sent, of GradientCodec::kTopk
+  int64_t rank = 4;    // of GradientCodec::kPowersgd
 };
 
 }  // namespace lockstep

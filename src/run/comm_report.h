@@ -1,0 +1,18 @@
+// From the times of buckets to the account of a run's communication (observe/comm_account.h).
+#pragma once
+#include "comm/group.h"
+#include "observe/comm_account.h"
+#include "prepare/job_parts.h"
+#include "train/step/train_step.h"
+
+namespace lockstep {
+
+// How many hosts, or workers that share no memory, exchange data. All workers call it together.
+int64_t count_hosts(Group& group);
+
+// Of a mean step; nothing where gradients are not reduced in buckets while backward goes on. `setting`: hosts
+// and servers; the rest is found here, coding measured on some values.
+std::optional<CommunicationSummary> communication_summary(const JobParts& parts, const TrainStep& train,
+                                                          CommSetting setting, double step_ms);
+
+}  // namespace lockstep

@@ -1,0 +1,174 @@
+// Runs whose gradients are compressed: the bits of one worker on every layout that it goes with, checkpoints
+// that any layout goes on from, steps that are left out, and refusals that say why.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "run/worker_processes.h"
+
+namespace lockstep {
+namespace {
+
+using Settings = std::vector<std::string>;
+
+Settings operator+(Settings a, const Settings& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// In several buckets.
+const Settings kFour = {"strategy.leaves=4", "strategy.threads=1", "train.steps=8",
+                        "strategy.reduce.bucket=8KiB"};
+
+Settings workers(int count, const std::string& transport = "auto") {
+  return {fmt::format("strategy.workers={}", count), "strategy.transport=" + transport};
+}
+
+Settings compressed(const std::string& codec) { return {"strategy.reduce.compress=" + codec}; }
+
+void expect_bits_of_one(const char* text, const std::string& codec, const Settings& more,
+                        const std::vector<Settings>& layouts) {
+  const TrainCase job(text);
+  const Settings settings = kFour + compressed(codec) + more;
+  const RunSummary one = job.trained("one", settings);
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    const std::string run = fmt::format("run-{}", i);
+    SCOPED_TRACE(fmt::format("{} {}", codec, fmt::join(layouts[i], " ")));
+    const RunSummary found = job.trained(run, settings + layouts[i]);
+    EXPECT_EQ(found.weights_sha256, one.weights_sha256);
+    EXPECT_EQ(found.identity_sha256, one.identity_sha256);
+    expect_same_steps(job.metrics(run), job.metrics("one"));
+  }
+}
+
+class Compressed : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Codecs, Compressed, ::testing::Values("bf16", "int8", "topk", "powersgd"));
+
+TEST_P(Compressed, AnyNumberOfWorkersGivesTheBitsOfOne) {
+  expect_bits_of_one(kGptJob, GetParam(), {}, {workers(2), workers(3, "ucx"), workers(4)});
+}
+
+TEST_P(Compressed, TablesAndStatisticsGoAlong) {
+  expect_bits_of_one(kTabularJob, GetParam(), {}, {workers(3)});
+  expect_bits_of_one(kResnetJob, GetParam(), {}, {workers(2, "ucx")});
+}
+
+TEST_P(Compressed, IsAnotherJob) {
+  const TrainCase job(kGptJob);
+  const RunSummary exact = job.trained("exact", kFour);
+  const RunSummary found = job.trained("compressed", kFour + compressed(GetParam()));
+  EXPECT_NE(found.weights_sha256, exact.weights_sha256);
+  EXPECT_NE(found.identity_sha256, exact.identity_sha256);
+  const Ended ended = job.train("exact", kFour + compressed(GetParam()));
+  EXPECT_EQ(ended.code, 2) << ended.err;
+  EXPECT_NE(ended.err.find("strategy.reduce.compress"), std::string::npos) << ended.err;
+}
+
+TEST_P(Compressed, GoesOnInAnyLayout) {
+  const TrainCase job(kGptJob);
+  const Settings settings = kFour + compressed(GetParam()) +
+                            Settings{"train.lr.decay=constant", "train.lr.warmup=2", "train.ema=0.9"};
+  const RunSummary whole = job.trained("whole", settings + Settings{"train.steps=12"});
+  int64_t end = 3;
+  for (const Settings& how : {workers(2), workers(3, "ucx"), workers(1), workers(4)}) {
+    job.trained("parts", settings + how + Settings{fmt::format("train.steps={}", end)});
+    end += 3;
+  }
+  EXPECT_EQ(job.summary("parts").weights_sha256, whole.weights_sha256);
+}
+
+TEST_P(Compressed, GoesOnAfterAKill) {
+  const TrainCase job(kGptJob);
+  const Settings settings = kFour + compressed(GetParam()) + Settings{"train.steps=60", "checkpoint.every=5"};
+  const RunSummary whole = job.trained("whole", settings);
+  {
+    WorkersInTraining run(job, "killed", settings + workers(2));
+    kill(run.launcher().pid(), SIGKILL);
+    run.wait();
+  }
+  EXPECT_EQ(job.trained("killed", settings + workers(3)).weights_sha256, whole.weights_sha256);
+}
+
+// The rate is so high that gradients stop being finite; what a leaf had not sent goes with such a step.
+TEST_P(Compressed, StepsAreLeftOutAlike) {
+  const TrainCase job(kEncoderJob);
+  const Settings settings = kFour + compressed(GetParam()) + Settings{"train.lr.base=1e3",
+                                                                      "train.lr.scaling=linear",
+                                                                      "train.steps=20",
+                                                                      "train.guard.non_finite=skip",
+                                                                      "train.guard.max_skips=100",
+                                                                      "checkpoint.every=1",
+                                                                      "checkpoint.keep=0"};
+  const Ended ended = job.train("one", settings);
+  const Metrics expected = job.metrics("one");
+  ASSERT_GT(std::count_if(expected.steps.begin(), expected.steps.end(),
+                          [](const StepRecord& step) { return step.action == kSkipped; }),
+            0)
+      << ended.err;
+  job.train("two", settings + workers(2));
+  expect_same_steps(job.metrics("two"), expected);
+  // From a checkpoint that was written right after such a step.
+  int64_t skipped = 0;
+  for (const StepRecord& step : expected.steps)
+    if (step.action == kSkipped && skipped == 0) skipped = step.step;
+  job.train("two", settings + workers(3), {"--from", fmt::format("checkpoint-{}", skipped)});
+  EXPECT_EQ(job.summary("two").weights_sha256, job.summary("one").weights_sha256);
+}
+
+class RoundedAtNodes : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Codecs, RoundedAtNodes, ::testing::Values("bf16", "int8"));
+
+TEST_P(RoundedAtNodes, GoesWithZeroPipelineAndServers) {
+  expect_bits_of_one(
+      kGptJob, GetParam(), {},
+      {workers(2) + Settings{"strategy.zero=1"}, workers(3, "ucx") + Settings{"strategy.zero=1"}});
+  expect_bits_of_one(kGptJob, GetParam(), {"model.layers=3", "train.microbatch=1"},
+                     {workers(4) + Settings{"strategy.pipeline=2"}});
+  expect_bits_of_one(kGptJob, GetParam(), {"model.vocab=600", "model.dim=64", "strategy.reduce.bucket=1MiB"},
+                     {workers(3) + Settings{"strategy.reduce.via=server", "strategy.reduce.servers=2"}});
+}
+
+TEST(Compression, WhatItDoesNotGoWithIsRefused) {
+  const TrainCase job(kGptJob);
+  struct Case {
+    Settings settings;
+    const char* reason;
+  };
+  for (const Case& one : {
+           Case{{"strategy.reduce.compress=int8", "strategy.zero=2", "strategy.workers=2"},
+                "strategy.zero 2"},
+           Case{{"strategy.reduce.compress=topk", "strategy.zero=1", "strategy.workers=2"},
+                "strategy.zero 1"},
+           Case{{"strategy.reduce.compress=bf16", "train.precision=bf16_pure"}, "bf16_pure"},
+           Case{{"strategy.reduce.compress=bf16", "strategy.reduce.order=fast"}, "order fast"},
+           Case{{"strategy.reduce.compress=topk", "strategy.reduce.via=none", "strategy.workers=2"},
+                "via none"},
+           Case{{"strategy.reduce.compress=int4"}, "int8"},
+           Case{{"strategy.reduce.compress=onebit"}, "a sum of signs"},
+           Case{{"strategy.reduce.compress=auto", "strategy.zero=1", "strategy.workers=2"}, "trial steps"},
+           Case{{"strategy.reduce.compress=topk", "strategy.reduce.topk=0"}, "strategy.reduce.topk"},
+       }) {
+    const Ended ended = job.train("refused", one.settings);
+    EXPECT_EQ(ended.code, 2) << ended.err;
+    EXPECT_NE(ended.err.find(one.reason), std::string::npos) << ended.err;
+  }
+}
+
+// What one of two workers sends of M bytes of gradients: M of f32, its part of bf16 and int8, and of topk
+// the values, and half of the times the indices.
+TEST(Compression, BytesOnTheWireAreAsTheFormulaSays) {
+  const TrainCase job(kGptJob);
+  const Settings settings =
+      kFour + workers(2, "ucx") + Settings{"model.vocab=4000", "model.dim=64", "strategy.reduce.bucket=1MiB"};
+  const auto sent = [&](const std::string& codec) {
+    return static_cast<double>(job.trained(codec, settings + compressed(codec)).network_bytes);
+  };
+  const double exact = sent("none");
+  EXPECT_NEAR(sent("bf16") / exact, 1.0 / 2, 0.02);
+  EXPECT_NEAR(sent("int8") / exact, 33.0 / 128, 0.02);
+  EXPECT_LT(sent("topk") / exact, 10.0 / 1024 * 1.5 + 0.03);
+}
+
+}  // namespace
+}  // namespace lockstep
