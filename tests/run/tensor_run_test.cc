@@ -78,19 +78,20 @@ TEST(TensorRun, GoesTogetherWithParametersInPieces) {
 class TensorRunLong : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
 TEST_P(TensorRunLong, GivesOneHashOnEveryMesh) {
   const auto [job, precision] = GetParam();
+  // Parameters that are stored in bf16 are refused in a pipeline.
+  const bool stages = std::string(precision) != "bf16_pure";
   std::vector<Layout> layouts;
   for (const int tensor : {1, 2, 4})
     for (const int data : {1, 2})
       for (const int pipeline : {1, 2})
         for (const int zero : {0, 1, 2, 3})
           if (tensor * data * pipeline > 1 && tensor * data * pipeline <= 8 && (data > 1 || zero == 0) &&
-              (pipeline == 1 || zero < 2))
+              (pipeline == 1 || (zero < 2 && stages)))
             layouts.push_back(
                 {tensor, data, pipeline, {fmt::format("strategy.zero={}", zero), "strategy.transport=ucx"}});
   Settings settings = kFourLeaves + kEightHeads + Settings{std::string("train.precision=") + precision};
   if (job == kLlamaJob) settings = settings + Settings{"model.kv_heads=4", "model.hidden=48"};
   if (job == kEncoderJob) settings = settings + Settings{"model.dropout=0.1"};
-  // One microbatch a leaf: two of a table of positions are not cut into stages.
   if (job == kGptJob) settings = settings + Settings{"strategy.leaves=4"};
   expect_bits_of_one(job, settings, layouts, 20);
 }
