@@ -12,7 +12,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "docs/input.md", "docs/performance.md")
+DOCUMENTS = ("README.md", "docs/input.md", "docs/performance.md", "docs/splitting.md")
 BLOCK = re.compile(r"(<!-- bench/tables.py (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 PEERS = {
@@ -245,7 +245,20 @@ def generate():
     return f"{table(header, rows)}\n\nA llama of 246 million parameters; {measured_on('generate')}."
 
 
-TABLES = {"generate": generate, "cpu-step": cpu_step, "parts": parts, "input": input_formats, "gpu": gpu}
+def split():
+    """Of every case that was measured: samples per second, and bytes beside their formula."""
+    rows = []
+    for case in dict.fromkeys(one["case"] for one in result("split")["cases"]):
+        speed, sent = (Figure("split", case, metric) for metric in ("samples per second", "sent in a step"))
+        peer, ratio = (f"{speed.best():.1f} ({speed.best_peer()})", f"{speed.ratio:.2f}") if speed.peers else ("", "")
+        theirs = f"{sent.best():.1f}" if sent.peers else ""
+        cells = [case, f"{speed.ours:.1f}", peer, ratio, f"{sent.ours:.1f}", f"{sent.one['floor']:.1f}", theirs]
+        rows.append(row(*cells))
+    header = ["llama 8 x 256, T=128", "samples/s", "PyTorch", "times faster", "MB sent in a step", "formula", "PyTorch sends"]
+    return f"{table(header, rows)}\n\n{measured_on('split')}."
+
+
+TABLES = {"split": split, "generate": generate, "cpu-step": cpu_step, "parts": parts, "input": input_formats, "gpu": gpu}
 
 
 def main():

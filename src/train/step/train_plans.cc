@@ -140,6 +140,11 @@ void require_pipeline(const TrainPlans& plans, const Backend& backend, const Tra
         "strategy.pipeline {}: stages exchange what lies in memory of the host; use device: cpu, or "
         "strategy.pipeline 1",
         stages);
+  if (options.zero > 1 && options.mesh.tensor > 1)
+    throw UserError(
+        "strategy.pipeline {} with strategy.zero {} and strategy.tensor {}: copies of tied weights are "
+        "gathered without regard to tensor ranks; use strategy.zero 1",
+        stages, options.zero, options.mesh.tensor);
   const int64_t uneven = options.leaves % options.workers;
   if (options.zero > 1 && uneven > 0 && options.chunks > 1 &&
       options.schedule == PipelineSchedule::kInterleaved)

@@ -1,0 +1,139 @@
+"""A llama whose state is split between workers, beside PyTorch: ZeRO beside FSDP2, pipelines beside torch.distributed.pipelining,
+all on this machine's processors, one thread a worker, PyTorch with Gloo.
+
+Workers of ours are joined as if each had a host of its own (strategy.transport: ucx), which is what Gloo does too: nobody reads
+another's memory. The same model, microbatches and workers, fp32, AdamW with clipping. Compared are samples per second, and the
+bytes that all workers send in a step beside the formula of docs/splitting.md:
+
+    ZeRO-2   (N-1) (b Mg + Mw)       b = V/N leaves a worker, each of one microbatch
+    ZeRO-3   (N-1) (b Mg + 2 m Mw)   less what is gathered once for forward and backward
+    stages   2 (p-1) m A             A the activations between two layers, of one microbatch
+
+Gloo has no reduce-scatter: it makes N all-reduces, so FSDP2 on it sends 4 M (N-1) where the formula of ZeRO-3 says 3 M (N-1).
+What is sent is counted on the loopback interface of a network namespace, headers included: of ours as the difference of two
+runs of different lengths.
+"""
+
+import argparse
+import functools
+import shutil
+import sys
+import tempfile
+
+from harness import OURS, PEERS_PYTHON, ROOT, Bench, Metric, RunFailed, run_json
+from probes.train_job import WARM_UP, step_figures, train_job
+
+MODEL = {"layers": 8, "dim": 256, "heads": 4, "kv_heads": 4, "hidden": 688, "vocab": 256, "seq": 128}
+BATCH = 4  # samples of a microbatch
+MICROBATCHES = 8  # of a pipeline
+SCHEDULES = ["gpipe", "1f1b", "interleaved", "zero-bubble"]
+
+
+def job(steps, microbatches, leaves, strategy):
+    return {
+        "name": "split",
+        "model": {"family": "llama", **MODEL},
+        "train": {
+            "steps": WARM_UP + steps,
+            "global_batch": BATCH * microbatches,
+            "microbatch": BATCH,
+            "optimizer": {"name": "adamw", "betas": [0.9, 0.95], "weight_decay": 0.1},
+            "lr": {"base": 1e-3},
+            "precision": "fp32",
+            "clip_norm": 1.0,
+        },
+        "strategy": {"threads": 1, "leaves": leaves, "transport": "ucx", **strategy},
+    }
+
+
+def counted(steps, microbatches, leaves, strategy):
+    """What all workers send in a run of so many steps, its start and end included."""
+    with tempfile.NamedTemporaryFile("r", prefix="split.") as counts:
+        after = f'ip link set lo up; "$@"; code=$?; cat /proc/net/dev >{counts.name}; exit $code'
+        train_job(job(steps, microbatches, leaves, strategy), before=["unshare", "--net", "--", "bash", "-c", after, "alone"])
+        for line in counts:
+            name, _, values = line.partition(":")
+            if name.strip() == "lo":
+                return int(values.split()[8])
+    raise RunFailed("there is no loopback interface")
+
+
+@functools.cache
+def sent(microbatches, leaves, strategy):
+    """Of one step: the difference of two runs."""
+    few, many = (counted(steps, microbatches, leaves, dict(strategy)) for steps in (1, 6))
+    return (many - few) / 5
+
+
+def ours(args, microbatches, leaves, strategy):
+    steps, summary = train_job(job(args.steps, microbatches, leaves, strategy))
+    every = sent(microbatches, leaves, tuple(strategy.items()))
+    return {**step_figures(steps), "sent_bytes": every, "parameters": summary["parameters"]}
+
+
+def torch(args, how, workers, microbatches):
+    command = [PEERS_PYTHON, ROOT / "bench" / "peers" / "torch_split.py", "--how", how, "--workers", workers]
+    for name, value in {**MODEL, "batch": BATCH, "microbatches": microbatches, "steps": args.steps, "warmup": WARM_UP}.items():
+        command += [f"--{name.replace('_', '-')}", value]
+    # In a network of its own, so that what is counted there is its own too.
+    alone = ["unshare", "--net", "--", "bash", "-c", 'ip link set lo up && exec "$@"', "alone"]
+    if not shutil.which("unshare"):
+        raise RunFailed("unshare: there is no such program")
+    return run_json([*alone, *command], env={"OMP_NUM_THREADS": "1"})
+
+
+def metrics(formula):
+    return [
+        Metric("samples per second", "1/s", "higher", lambda f: f["samples_s"]),
+        Metric("sent in a step", "MB", "lower", lambda f: f["sent_bytes"] / 1e6, lambda f: formula(f) / 1e6),
+        Metric("exposed communication", "fraction", "lower", lambda f: f.get("exposed_comm")),
+    ]
+
+
+def measure_zero(bench, args, workers):
+    """One microbatch a worker and step."""
+    for stage in args.zero:
+        how = {2: "fsdp-kept", 3: "fsdp"}[stage]
+        weights = 1 if stage == 2 else 2
+        bench.measure(
+            f"ZeRO-{stage}, {workers} workers",
+            {
+                OURS: lambda stage=stage: ours(args, workers, workers, {"workers": workers, "zero": stage}),
+                f"torch {how}": lambda how=how: torch(args, how, workers, 1),
+            },
+            metrics(lambda f, weights=weights: (workers - 1) * (1 + weights) * 4 * f["parameters"]),
+            args.repeats,
+        )
+
+
+def measure_pipeline(bench, args, workers):
+    sent = 2 * (workers - 1) * MICROBATCHES * 4 * BATCH * MODEL["seq"] * MODEL["dim"]
+    for schedule in args.schedules:
+        chunks = 2 if schedule == "interleaved" else 1
+        strategy = {"workers": workers, "pipeline": workers, "schedule": schedule, "chunks": chunks}
+        runners = {OURS: lambda strategy=strategy: ours(args, MICROBATCHES, 1, strategy)}
+        if schedule != "zero-bubble":
+            runners[f"torch {schedule}"] = lambda how=schedule: torch(args, how, workers, MICROBATCHES)
+        hops = (workers * chunks - 1) / (workers - 1)
+        formula = lambda f, hops=hops: hops * sent
+        bench.measure(f"pipeline {schedule}, {workers} stages", runners, metrics(formula), args.repeats)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", type=int, nargs="*", default=[2, 4])
+    parser.add_argument("--zero", type=int, nargs="*", default=[2, 3], choices=[2, 3], help="stages of ZeRO")
+    parser.add_argument("--schedules", nargs="*", default=SCHEDULES, choices=SCHEDULES, help="of pipelines")
+    parser.add_argument("--steps", type=int, default=10, help="steps that are timed in a turn")
+    parser.add_argument("--repeats", type=int, default=3, help="turns of each")
+    parser.add_argument("--into", default="split", help="keep the result under this name")
+    args = parser.parse_args()
+    bench = Bench(args.into)
+    for workers in args.workers:
+        measure_zero(bench, args, workers)
+        measure_pipeline(bench, args, workers)
+    return bench.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
