@@ -58,7 +58,7 @@ std::vector<Field> strategy_fields() {
       LOCKSTEP_FIELD(strategy.staleness,
                      "of mode async: how many updates the weights that a gradient was computed with may be "
                      "behind those that it is applied to; 0: synchronous, with its bits")
-          .defaults_to("16")
+          .defaults_to("16")  // kDefaultStaleness
           .at_least(0)
           .at_most(32767),
       LOCKSTEP_FIELD(strategy.servers, "of mode async: processes that hold the parameters and the optimizer")

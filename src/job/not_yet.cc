@@ -89,12 +89,17 @@ void refuse_pipeline(const JobSpec& spec) {
 // What parameter servers do not go with; what depends on the model is found when the run begins.
 void refuse_async(const JobSpec& spec) {
   const StrategySpec& strategy = spec.strategy;
-  for (const char* path : {"strategy.staleness", "strategy.servers"})
-    if (strategy.mode == TrainMode::kSync && !spec.is_default(path))
+  const auto need_async = [&](std::string_view path, int64_t value, int64_t fallback) {
+    // A job as it is printed has all keys, those with their defaults too.
+    if (strategy.mode == TrainMode::kSync && value != fallback)
       throw UserError(
-          "{}: {} is of strategy.mode async, and the mode is sync; write strategy.mode: async, or "
-          "leave it out",
-          spec.where(path), path);
+          "{}: {} {} is of strategy.mode async, and the mode is sync; write strategy.mode: async, or leave "
+          "it "
+          "out",
+          spec.where(path), path, value);
+  };
+  need_async("strategy.staleness", strategy.staleness, kDefaultStaleness);
+  need_async("strategy.servers", strategy.servers, 1);
   if (!trains_async(spec)) return;
   const auto refuse = [&](bool found, std::string_view path, const std::string& value, std::string_view why,
                           std::string_view instead) {

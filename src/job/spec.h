@@ -234,6 +234,9 @@ struct ReduceSpec {
   std::optional<int64_t> bucket;  // bytes; unset: see train/sums/buckets.h
 };
 
+// Lets a worker that is five times slower than three others hold nobody up.
+inline constexpr int64_t kDefaultStaleness = 16;
+
 struct StrategySpec {
   TrainMode mode = TrainMode::kSync;
   int64_t staleness = 0, servers = 0;               // of mode async

@@ -336,8 +336,10 @@ void AsyncCoordinator::look_after_processes() {
       }
     // Its connection may have told before.
     const auto known = [&](const std::string& text) { return text.starts_with(gone.name + " is lost"); };
-    if (!told && std::none_of(lost_.begin(), lost_.end(), known))
+    if (!told && std::none_of(lost_.begin(), lost_.end(), known)) {
       lost_.push_back(fmt::format("{} is lost: {}", gone.name, how));
+      say_(lost_.back());
+    }
     const int64_t rank = std::strtoll(gone.name.c_str() + std::strlen("worker-"), nullptr, 10);
     if (!gone.ending.by_signal || ++restarts_[gone.name] > kMostStarts) {
       require_workers();
