@@ -266,7 +266,7 @@ TEST(AsyncRun, MaxRestartsGoesOnByItself) {
 
 TEST(AsyncRun, AStoppedServerIsNamedWithinTheDeadline) {
   const TrainCase job(kJob);
-  AsyncInTraining run(job, "run", async(2, 2, 4, {"train.steps=100000", "strategy.deadline=2"}));
+  AsyncInTraining run(job, "run", async(2, 2, 4, {"train.steps=100000", "strategy.deadline=5"}));
   const std::vector<pid_t> servers = run.servers();
   ASSERT_EQ(servers.size(), 2u);
   ::kill(servers[0], SIGSTOP);
@@ -279,7 +279,7 @@ TEST(AsyncRun, AStoppedServerIsNamedWithinTheDeadline) {
 
 TEST(AsyncRun, AStoppedWorkersLeaseGoesToAnother) {
   const TrainCase job(kJob);
-  AsyncInTraining run(job, "run", async(2, 1, 4, {"train.steps=300", "strategy.deadline=2"}));
+  AsyncInTraining run(job, "run", async(2, 1, 4, {"train.steps=300", "strategy.deadline=5"}));
   const std::vector<pid_t> workers = run.workers();
   ASSERT_EQ(workers.size(), 2u);
   ::kill(workers[0], SIGSTOP);
