@@ -383,13 +383,13 @@ void TrainStep::renew_copy(const StateTensor& tensor, int holder, const std::set
   const RankLine line = groups_.shape.line(
       MeshAxis::kData, groups_.shape.line(MeshAxis::kPipeline, groups_.rank).number(holder));
   for (int rank = 0; rank < line.count; ++rank)
-    for (const Slice& held : state_.held_by(line.number(rank), tensor)) {
+    for (const Slice& held : state_.held_by(line.number(rank), tensor, TrainState::Held::kAll)) {
       const std::span<std::byte> part(copy + held.begin * element,
                                       static_cast<size_t>(held.size() * element));
       if (rank == data) groups_.pipeline->receive(holder, part);
     }
   for (int rank = 0; rank < line.count; ++rank)
-    for (const Slice& held : state_.held_by(line.number(rank), tensor))
+    for (const Slice& held : state_.held_by(line.number(rank), tensor, TrainState::Held::kAll))
       group_->broadcast({copy + held.begin * element, static_cast<size_t>(held.size() * element)}, rank,
                         "a tied weight");
 }
