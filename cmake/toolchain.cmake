@@ -1,8 +1,9 @@
 # Compiler settings common to every target: warnings are errors in our code, floating point keeps its written order.
 # Precompiled headers need the sloppiness, or the compiler cache never hits; the base directory lets checkouts share it.
 find_program(CCACHE ccache)
-if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros
+find_program(ENV_PROGRAM env)
+if(CCACHE AND ENV_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ENV_PROGRAM} CCACHE_SLOPPINESS=pch_defines,time_macros
                                   CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endif()

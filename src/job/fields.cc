@@ -21,7 +21,8 @@ constexpr auto kSectionDocs = std::to_array<std::pair<std::string_view, std::str
     {"data", "What it is trained on, and what it is judged by."},
     {"train", "How: batch, optimizer, learning rate, precision, guard. Everything here shapes the result."},
     {"strategy",
-     "How the work is laid out. Of these only leaves, tensor_leaves, reduce.order, reduce.compress and mode can "
+     "How the work is laid out. Of these only leaves, tensor_leaves, reduce.order, reduce.compress and mode "
+     "can "
      "change a bit of the result."},
     {"workerPoolSpecs",
      "The machines, as in a Vertex AI CustomJob: at the top or under jobSpec, in camelCase or snake_case."},

@@ -243,8 +243,8 @@ inline constexpr int64_t kDefaultStaleness = 16;
 
 struct StrategySpec {
   TrainMode mode = TrainMode::kSync;
-  int64_t staleness = 0, servers = 0;               // of mode async
-  std::optional<int64_t> workers, threads, leaves;  // unset: auto
+  int64_t staleness = kDefaultStaleness, servers = 1;  // of mode async
+  std::optional<int64_t> workers, threads, leaves;     // unset: auto
   int64_t zero = 0, pipeline = 1, tensor = 1;
   std::optional<int64_t> tensor_leaves;  // unset: as many as tensor
   PipelineSchedule schedule = PipelineSchedule::k1F1B;

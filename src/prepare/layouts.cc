@@ -102,8 +102,8 @@ class LayoutPlanner {
       planned.bytes = 0;
       take_fuller(planned, spec, job, 0);
       // The first stage holds the activations of most microbatches and the table of tokens, the last one the
-      // head. Within a stage all take the same.
-      if (layout.pipeline > 1) take_fuller(planned, spec, job, devices_.count - 1);
+      // head. Owners have unequally much by a block.
+      if (layout.pipeline > 1 || layout.zero > 0) take_fuller(planned, spec, job, devices_.count - 1);
       planned.fits = planned.bytes <= devices_.bytes;
     } catch (const UserError& error) {
       planned.refused = error.what();

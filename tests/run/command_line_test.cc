@@ -33,7 +33,7 @@ TEST(CommandLine, UnknownNamesGetTheNearestOne) {
             "lockstep: unknown option --verison of lockstep; did you mean --version?\n");
   EXPECT_NE(refused({"data", "synth", "wizardry", "--out", "x"}).find("known: fraud\n"), std::string::npos);
   // Names are known, something else is wrong.
-  EXPECT_NE(refused({"train"}).find("job is required"), std::string::npos);
+  EXPECT_NE(refused({"train"}).find("train needs a job file"), std::string::npos);
   EXPECT_NE(refused({}).find("A subcommand is required"), std::string::npos);
 }
 

@@ -234,7 +234,7 @@ class TrainStep {
   int64_t caught_up_ = 0;  // the step that every row has reached
   double meeting_seconds_ = 0;
   int64_t communication_bytes_ = 0;  // that collectives of graphs go through
-  bool unapplied_ = false;  // gradients have been accumulated since the last update
+  bool unapplied_ = false;           // gradients have been accumulated since the last update
 };
 
 }  // namespace lockstep
