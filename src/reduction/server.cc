@@ -199,9 +199,9 @@ void ReductionServer::reap() {
 // Whoever has sent its part of a chunk and waits is told for whom: it then knows that this server lives.
 void ReductionServer::tick() {
   const TimePoint now = steady_clock::now();
+  const std::lock_guard lock(mutex_);
   if (now < next_tick_) return;
   next_tick_ = now + options_.tick;
-  const std::lock_guard lock(mutex_);
   if (!session_ || session_->over) return;
   std::set<int64_t> told;
   for (const Reducer::WaitingChunk& chunk : session_->reducer.waiting_since(now - options_.tick))
