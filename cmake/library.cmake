@@ -1,5 +1,6 @@
 include(GoogleTest)
 include(cmake/precompiled.cmake)
+include(cmake/together.cmake)
 
 # lockstep_library(NAME [HOT] [GRAPH] NEEDS dep...): the library of folder src/NAME, and its tests (every *_test.cc beside
 # the code). HOT: it runs for every record or element, and is worth -O3. GRAPH: most of its files work on graphs.
@@ -15,7 +16,12 @@ function(lockstep_library name)
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "(_test\\.cc|/main\\.cc|/simd/.*_loops\\.cc)$")
 
-  add_library(lockstep_${name} STATIC ${sources})
+  # Loops for an instruction set that is asked for at run time have options of their own.
+  set(alone ${sources})
+  list(FILTER alone INCLUDE REGEX "_loops\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_loops\\.cc$")
+  lockstep_together(sources lockstep_${name} ${sources})
+  add_library(lockstep_${name} STATIC ${sources} ${alone})
   set(level 1)
   if(ARG_HOT)
     set(level 3)
@@ -35,6 +41,7 @@ function(lockstep_library name)
   endforeach()
 
   if(tests)
+    lockstep_together(tests ${name}_test ${tests})
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE lockstep_${name} GTest::gtest_main)
     lockstep_precompile(${name}_test test 1)

@@ -20,17 +20,3 @@ function(lockstep_precompile target header level)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O${level}>)
   target_precompile_headers(${target} REUSE_FROM ${owner})
 endfunction()
-
-# lockstep_compile_together(LIBRARY INCLUDE): the files of the library that include a costly header are compiled in groups.
-# CLI11 is all templates and inline functions: each file that used it took 5 to 8 s, and there were 26 of them.
-function(lockstep_compile_together library include)
-  get_target_property(sources lockstep_${library} SOURCES)
-  list(FILTER sources INCLUDE REGEX "\\.cc$")
-  foreach(source IN LISTS sources)
-    file(STRINGS ${source} includes REGEX "#include.*${include}")
-    if(NOT includes)
-      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-    endif()
-  endforeach()
-  set_target_properties(lockstep_${library} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 9)
-endfunction()

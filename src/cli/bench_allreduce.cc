@@ -241,7 +241,7 @@ void run_rank(std::unique_ptr<Transport> transport, const Options& options, Move
     if (row.wrong > 0) throw InternalError("{} elements of {} bytes are wrong", row.wrong, row.bytes);
 }
 
-void run(const Options& options) {
+void run_bench_allreduce(const Options& options) {
   if (options.order != "canonical" && options.order != "fast")
     throw UserError("--order {}: use canonical or fast", options.order);
   int64_t most = 0;
@@ -282,7 +282,7 @@ void add_bench_allreduce_command(CLI::App& bench) {
                    "Reduction Servers (lockstep serve-reduce) that the sums go through")
       ->check(CLI::Range(1, 256));
   command->add_flag("--json", options->json, "print one JSON object");
-  command->callback([options] { run(*options); });
+  command->callback([options] { run_bench_allreduce(*options); });
 }
 
 }  // namespace lockstep

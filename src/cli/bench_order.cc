@@ -71,7 +71,7 @@ double mixture_cost(const BenchOrder& options) {
   return spent.count() / static_cast<double>(options.positions);
 }
 
-void run(const BenchOrder& options) {
+void run_bench_order(const BenchOrder& options) {
   const int64_t before = peak_memory();
   std::string line = fmt::format("{{\"records\":{},\"block\":{},\"window\":{}", options.records,
                                  options.block, options.window);
@@ -104,7 +104,7 @@ void add_bench_order_command(CLI::App& bench) {
   command->add_option("--positions", options->positions, "how many to ask for")
       ->check(CLI::Range(int64_t{1} << 10, int64_t{1} << 32))
       ->capture_default_str();
-  command->callback([options] { run(*options); });
+  command->callback([options] { run_bench_order(*options); });
 }
 
 }  // namespace lockstep

@@ -111,7 +111,7 @@ double median_of(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void run(const BenchOptions& options) {
+void run_bench_step(const BenchOptions& options) {
   const auto backend = make_backend(options.device);
   const int64_t libraries = status_bytes("VmHWM");
   const Model built = build_model(options.model);
@@ -239,7 +239,7 @@ void add_bench_step_command(CLI::App& bench) {
   command->add_flag("--profile", options->profile, "time every step of the plan");
   command->add_flag("--floor", options->floor,
                     "also time every matrix product as one call of oneDNN with all threads");
-  command->callback([options] { run(*options); });
+  command->callback([options] { run_bench_step(*options); });
 }
 
 }  // namespace lockstep

@@ -57,7 +57,7 @@ void dump(const Tokenizer& tokenizer, const std::vector<std::vector<int32_t>>& i
   write_file(path, out);
 }
 
-void run(const BenchTokenize& options) {
+void run_bench_tokenize(const BenchTokenize& options) {
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
@@ -105,7 +105,7 @@ void add_bench_tokenize_command(CLI::App& bench) {
   command->add_flag("!--no-special", options->special, "without special tokens around each text");
   command->add_option("--dump", options->dump,
                       "write ids and what they decode to into this file instead of measuring");
-  command->callback([options] { run(*options); });
+  command->callback([options] { run_bench_tokenize(*options); });
 }
 
 }  // namespace lockstep

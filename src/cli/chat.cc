@@ -30,7 +30,7 @@ JinjaValue message(std::string_view role, std::string text) {
   return JinjaValue(std::move(dict));
 }
 
-void run(const ChatCommand& command) {
+void run_chat(const ChatCommand& command) {
   GeneratingModel model = GeneratingModel::open(command.model, precision_of(command));
   const std::string where = command.tokenizer.empty() ? model.folder() : command.tokenizer;
   const std::shared_ptr<const Tokenizer> tokenizer = Tokenizer::open(where);
@@ -84,7 +84,7 @@ void add_chat_command(CLI::App& app) {
                    "model was made for)")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 24));
   add_writing_options(*command, *all, kMostAnswered);
-  command->callback([all] { run(*all); });
+  command->callback([all] { run_chat(*all); });
 }
 
 }  // namespace lockstep

@@ -82,7 +82,7 @@ void print_layouts(const JobParts& parts, const CheckOptions& options) {
   std::cout << layout_table(plan_layouts(parts.spec, parts.inputs, devices), devices);
 }
 
-void run(const CheckOptions& options) {
+void run_check(const CheckOptions& options) {
   JobSpec spec = load_job(options.file, options.overrides);
   const HostShare host = expected_share(spec);
   const auto backend = make_job_backend(spec, host);
@@ -128,7 +128,7 @@ void add_check_command(CLI::App& app) {
       command->add_option("--device-memory", options->device_memory, "that each of them has, as 40GiB");
   devices->needs(memory);
   memory->needs(devices);
-  command->callback([options] { run(*options); });
+  command->callback([options] { run_check(*options); });
 }
 
 }  // namespace lockstep

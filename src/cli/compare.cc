@@ -15,7 +15,7 @@ struct CompareOptions {
   bool same = false;
 };
 
-void run(const CompareOptions& options) {
+void run_compare(const CompareOptions& options) {
   const RunView first = open_run(options.first), second = open_run(options.second);
   std::cout << comparison_report(first, second);
   if (options.same && !compare_runs(first, second).same_weights.value_or(false)) throw Exit{1};
@@ -30,7 +30,7 @@ void add_compare_command(CLI::App& app) {
   command->add_option("first", options->first, "a run's folder")->required();
   command->add_option("second", options->second, "another's")->required();
   command->add_flag("--same", options->same, "exit with 1 unless both ended with the same weights");
-  command->callback([options] { run(*options); });
+  command->callback([options] { run_compare(*options); });
 }
 
 }  // namespace lockstep

@@ -74,7 +74,7 @@ void print_step(const JobParts& parts, int64_t step) {
                              sample.epoch, sample.record, source.describe(sample.record));
 }
 
-void run(const DataJob& job, const AtOptions& options) {
+void run_data_at(const DataJob& job, const AtOptions& options) {
   if (options.position.has_value() == options.step.has_value())
     throw UserError("lockstep data at takes a position or --step, one of the two");
   const JobParts parts = open_parts(job);
@@ -97,7 +97,7 @@ void add_data_at(CLI::App& data) {
   command->add_option("--step", options->step, "list what this step reads; the first is 1")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 32));
   command->add_flag("--inputs", options->inputs, "also what the model gets");
-  command->callback([job, options] { run(*job, *options); });
+  command->callback([job, options] { run_data_at(*job, *options); });
 }
 
 }  // namespace lockstep

@@ -28,7 +28,7 @@ void print_part(const char* what, const Source* source) {
                            manifest.shards().size(), bytes_text(manifest.bytes()));
 }
 
-void run(const DataJob& job) {
+void run_data_index(const DataJob& job) {
   const JobSpec spec = load_job(job.file, job.overrides);
   resolve(spec);
   require_files(spec);
@@ -58,7 +58,7 @@ void run(const DataJob& job) {
 void add_data_index(CLI::App& data) {
   CLI::App* command = data.add_subcommand("index", "build the indexes of a job's files ahead of the run");
   const auto job = add_data_job(*command);
-  command->callback([job] { run(*job); });
+  command->callback([job] { run_data_index(*job); });
 }
 
 }  // namespace lockstep

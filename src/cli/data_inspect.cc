@@ -81,7 +81,7 @@ void print_source(const char* what, const Source& source) {
   std::cout << fmt::format("{}: {} records, fingerprint {}\n", what, source.size(), source.fingerprint());
 }
 
-void run(const DataJob& job, bool all) {
+void run_data_inspect(const DataJob& job, bool all) {
   const JobParts parts = open_parts(job);
   const Source& train = *parts.data.train;
   const Source* eval = parts.data.eval.get();
@@ -117,7 +117,7 @@ void add_data_inspect(CLI::App& data) {
   const auto job = add_data_job(*command);
   auto all = std::make_shared<bool>(false);
   command->add_flag("--all", *all, "list every shard and every bad record");
-  command->callback([job, all] { run(*job, *all); });
+  command->callback([job, all] { run_data_inspect(*job, *all); });
 }
 
 }  // namespace lockstep

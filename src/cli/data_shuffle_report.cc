@@ -78,7 +78,7 @@ void print_sources(const JobParts& parts, const StepOrder& order, const ShuffleR
   }
 }
 
-void run(const DataJob& job, const ShuffleReportOptions& options) {
+void run_data_shuffle_report(const DataJob& job, const ShuffleReportOptions& options) {
   const JobParts parts = open_parts(job);
   const Source& train = *parts.data.train;
   if (train.size() < 2) throw UserError("one record has no order; a report needs two at least");
@@ -108,7 +108,7 @@ void add_data_shuffle_report(CLI::App& data) {
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 28))
       ->capture_default_str();
   command->add_flag("--all", options->all, "the figures of every lag");
-  command->callback([job, options] { run(*job, *options); });
+  command->callback([job, options] { run_data_shuffle_report(*job, *options); });
 }
 
 }  // namespace lockstep

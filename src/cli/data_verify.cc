@@ -180,7 +180,7 @@ void print_sources(const JobParts& parts, const VerifyOptions& options, const Wa
   }
 }
 
-void run(const DataJob& job, VerifyOptions options) {
+void run_data_verify(const DataJob& job, VerifyOptions options) {
   const JobParts parts = open_parts(job);
   if (options.workers.empty()) options.workers = default_workers(parts.resolved.leaves);
   std::vector<LeafSplit> splits;
@@ -221,7 +221,7 @@ void add_data_verify(CLI::App& data) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->capture_default_str();
   command->add_flag("--read", options->read, "also read and decode the epoch, and compare what workers get");
-  command->callback([job, options] { run(*job, *options); });
+  command->callback([job, options] { run_data_verify(*job, *options); });
 }
 
 }  // namespace lockstep

@@ -22,7 +22,7 @@ struct EvalCommand {
   EvaluateOptions options;
 };
 
-void run(const EvalCommand& command) {
+void run_eval(const EvalCommand& command) {
   const TrainedRun trained = open_trained_run(command.run, command.overrides);
   const RunEvaluation evaluation = evaluate_run(trained, command.options);
   if (command.json == "-") {
@@ -59,7 +59,7 @@ void add_eval_command(CLI::App& app) {
                    "key=value for the job kept with the run (may be given several times)")
       ->allow_extra_args(false);
   command->add_flag("--ascii", all->ascii, "plot with plain characters");
-  command->callback([all] { run(*all); });
+  command->callback([all] { run_eval(*all); });
 }
 
 }  // namespace lockstep

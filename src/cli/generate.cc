@@ -68,7 +68,7 @@ void print_generated(const GenerateCommand& command, const std::string& prompt,
   std::cout << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
 }
 
-void run(const GenerateCommand& command) {
+void run_generate(const GenerateCommand& command) {
   const std::string prompt =
       command.prompt_file.empty() ? command.prompt : read_file(command.prompt_file, kLongestPrompt);
   GeneratingModel model = GeneratingModel::open(command.model, precision_of(command));
@@ -126,7 +126,7 @@ void add_generate_command(CLI::App& app) {
   command->callback([all, prompt, file] {
     if (prompt->count() + file->count() == 0)
       throw UserError("there is no prompt; give --prompt TEXT or --prompt-file FILE");
-    run(*all);
+    run_generate(*all);
   });
 }
 

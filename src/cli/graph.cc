@@ -104,7 +104,7 @@ PassOptions pass_options(const GraphOptions& options) {
   return result;
 }
 
-void run(const GraphOptions& options) {
+void run_graph(const GraphOptions& options) {
   Graph graph = load(options);
   const bool trainable = std::any_of(graph.inputs().begin(), graph.inputs().end(),
                                      [](const GraphInput& input) { return input.role == Role::kParam; });
@@ -145,7 +145,7 @@ void add_graph_command(CLI::App& app) {
   command->add_option("--explain", options->explain, "kernels, fusion, sharding, schedule or memory")
       ->check(CLI::IsMember({"kernels", "fusion", "sharding", "schedule", "memory"}));
   command->add_flag("--dot", options->dot, "print Graphviz");
-  command->callback([options] { run(*options); });
+  command->callback([options] { run_graph(*options); });
 }
 
 }  // namespace lockstep

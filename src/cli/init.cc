@@ -17,7 +17,7 @@ struct InitOptions {
   std::string file;
 };
 
-void run(const InitOptions& options) {
+void run_init(const InitOptions& options) {
   const JobTemplate& chosen = find_template(options.name);
   if (options.file.empty()) {
     std::cout << chosen.text;
@@ -38,7 +38,7 @@ void add_init_command(CLI::App& app) {
   for (const JobTemplate& one : job_templates()) names.push_back(one.name);
   command->add_option("--template", options->name, fmt::format("{}", fmt::join(names, ", ")))->required();
   command->add_option("file", options->file, "where to write it; without, to standard output");
-  command->callback([options] { run(*options); });
+  command->callback([options] { run_init(*options); });
 }
 
 }  // namespace lockstep

@@ -81,7 +81,7 @@ void print_plot(const Schedule& schedule, bool ascii) {
   std::cout << line_plot(x, y, options);
 }
 
-void run(const LrOptions& options) {
+void run_lr(const LrOptions& options) {
   const JobSpec spec = load_job(options.file, options.overrides);
   if (options.range_test) return run_range_test(spec, options.range, options.ascii);
   ResolvedJob job = resolve(spec);
@@ -125,7 +125,7 @@ void add_lr_command(CLI::App& app) {
       ->needs(test);
   command->add_option("--to", options->range.to, "its last rate")->capture_default_str()->needs(test);
   command->add_option("--steps", options->range.steps, "its length")->capture_default_str()->needs(test);
-  command->callback([options] { run(*options); });
+  command->callback([options] { run_lr(*options); });
 }
 
 }  // namespace lockstep

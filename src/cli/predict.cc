@@ -23,7 +23,7 @@ struct PredictCommand {
   PredictOptions options;
 };
 
-void run(PredictCommand command) {
+void run_predict(PredictCommand command) {
   PredictOptions& options = command.options;
   if (!command.id.empty()) options.columns = {command.id};
   options.each_class = !command.likeliest;
@@ -96,7 +96,7 @@ void add_predict_command(CLI::App& app) {
                    "several times)")
       ->allow_extra_args(false);
   command->add_flag("--quiet", all->quiet, "say nothing but errors");
-  command->callback([all] { run(*all); });
+  command->callback([all] { run_predict(*all); });
 }
 
 }  // namespace lockstep

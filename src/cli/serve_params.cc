@@ -24,7 +24,7 @@ struct ServeParamsOptions {
   int threads = 1;
 };
 
-void run(const ServeParamsOptions& given) {
+void run_serve_params(const ServeParamsOptions& given) {
   const Variables variables = process_variables();
   const std::string token = token_from(variables);
   if (token.empty())
@@ -62,7 +62,7 @@ void add_serve_params_command(CLI::App& app) {
                       "address, or address:port, at which workers reach this server (default: 127.0.0.1)");
   command->add_option("--threads", options->threads, "threads that update (default: 1)")
       ->check(CLI::Range(1, 4096));
-  command->callback([options] { run(*options); });
+  command->callback([options] { run_serve_params(*options); });
 }
 
 }  // namespace lockstep

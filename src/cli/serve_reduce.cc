@@ -92,7 +92,7 @@ void tell(const reduction::SessionReport& report) {
     log_info("the run is over: {}", did);
 }
 
-void run(const ServeOptions& options) {
+void run_serve_reduce(const ServeOptions& options) {
   const Variables variables = process_variables();
   const std::string token = need_token(variables);
   const HostPort store = store_address(options, variables);
@@ -134,7 +134,7 @@ void add_serve_reduce_command(CLI::App& app) {
       "address, or address:port, at which workers reach this server (default: the one that leads "
       "to the master)");
   command->add_flag("--once", options->once, "end with the first run, also when it is broken off");
-  command->callback([options] { run(*options); });
+  command->callback([options] { run_serve_reduce(*options); });
 }
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@ struct ShowOptions {
   bool ascii = false;
 };
 
-void run(const ShowOptions& options) {
+void run_show(const ShowOptions& options) {
   const RunView view = open_run(options.folder);
   if (options.json) {
     std::cout << run_report_json(view);
@@ -37,7 +37,7 @@ void add_show_command(CLI::App& app) {
   command->add_option("run", options->folder, "the run's folder: `output` of its job")->required();
   command->add_flag("--json", options->json, "for programs");
   command->add_flag("--ascii", options->ascii, "plot with plain characters");
-  command->callback([options] { run(*options); });
+  command->callback([options] { run_show(*options); });
 }
 
 }  // namespace lockstep

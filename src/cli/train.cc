@@ -250,7 +250,7 @@ void train(TrainCommand command, const Variables& variables, ErrorReport& report
   work(spec, command, std::nullopt, report);
 }
 
-void run(const TrainCommand& command) {
+void run_train(const TrainCommand& command) {
   const Variables variables = process_variables();
   ErrorReport report(variables);
   try {
@@ -300,7 +300,7 @@ void add_train_command(CLI::App& app) {
       ->check(CLI::Range(int64_t{0}, int64_t{1000000}))
       ->group("Workers");
   add_node_flags(*command, options->nodes);
-  command->callback([options] { run(*options); });
+  command->callback([options] { run_train(*options); });
 }
 
 }  // namespace lockstep

@@ -20,7 +20,7 @@ constexpr const char* kWeightsField = "model.weights";
 constexpr const char* kAdapterField = "train.lora.weights";
 
 // Pieces that are converted together, each into so much memory: none becomes more than twice as wide.
-constexpr size_t kAtOnce = 32;
+constexpr size_t kElementsAtOnce = 32;
 constexpr size_t kStaged = 2 * kWeightPiece;
 
 void convert(DType from, std::span<const std::byte> source, DType to, std::byte* target) {
@@ -144,9 +144,9 @@ std::string PretrainedWeights::read(const Part& part, ThreadPool& pool, bool has
   }
   const std::vector<WeightPiece> pieces = pieces_of(std::move(tensors));
   std::vector<std::string> found(hashes ? pieces.size() : 0);
-  std::vector<std::byte> staging(into == nullptr ? 0 : kAtOnce * kStaged);
-  for (size_t begin = 0; begin < pieces.size(); begin += kAtOnce) {
-    const size_t count = std::min(kAtOnce, pieces.size() - begin);
+  std::vector<std::byte> staging(into == nullptr ? 0 : kElementsAtOnce * kStaged);
+  for (size_t begin = 0; begin < pieces.size(); begin += kElementsAtOnce) {
+    const size_t count = std::min(kElementsAtOnce, pieces.size() - begin);
     pool.run(static_cast<int64_t>(count), [&](int64_t task) {
       const auto i = static_cast<size_t>(task);
       const WeightPiece& piece = pieces[begin + i];

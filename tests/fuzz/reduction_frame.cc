@@ -36,14 +36,14 @@ bool check_reduction_frame(std::string_view bytes) {
       HeaderBytes head;
       std::memcpy(head.data(), bytes.data(), head.size());
       bytes.remove_prefix(head.size());
-      const FrameHeader header = decode(head);
+      const FrameHeader header = reduction::decode(head);
       LOCKSTEP_CHECK(encode(header) == head, "a header does not encode to what it was read from");
       if (header.kind == FrameKind::kJoin) check_terms(bytes.substr(0, header.payload));
       if (header.kind == FrameKind::kPartials) {
         const int64_t host = turn % 2;
         const auto root =
             reducer.add({.host = host, .rank = host, .header = header, .data = payload_of(bytes, header)});
-        if (root) decode(encode(root->header));
+        if (root) reduction::decode(encode(root->header));
       }
       bytes.remove_prefix(std::min<size_t>(bytes.size(), header.payload));
       frames = true;

@@ -48,7 +48,7 @@ std::vector<std::string> files() {
   return names;
 }
 
-class TokenizerGolden : public testing::TestWithParam<std::string> {};
+class TokenizerGolden : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(TokenizerGolden, GivesTheIdsOfTheReference) {
   const auto tokenizer = Tokenizer::open(kFolder + "/" + GetParam());
@@ -97,7 +97,7 @@ TEST_P(TokenizerGolden, StreamsWhatItDecodes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, TokenizerGolden, testing::ValuesIn(files()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Every, TokenizerGolden, ::testing::ValuesIn(files()), [](const auto& info) {
   std::string name = info.param.substr(0, info.param.find('.'));
   return name;
 });

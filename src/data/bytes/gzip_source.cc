@@ -1,5 +1,4 @@
 // gzip through zlib: files of one or many members, entered at members and between deflate blocks.
-#define ZLIB_CONST
 #include <zlib.h>
 
 #include <algorithm>
@@ -49,7 +48,7 @@ class Inflate {
 
 void refill(z_stream& stream, CompressedInput& input) {
   const auto piece = input.next();
-  stream.next_in = reinterpret_cast<const Bytef*>(piece.data());
+  stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(piece.data()));  // zlib only reads it
   stream.avail_in = static_cast<uInt>(piece.size());
 }
 

@@ -71,12 +71,12 @@ TEST_P(CsvLoopsTest, ScanAsByteByByte) {
 }
 
 // A column of these fields, each on a line of its own behind another field.
-struct Column {
+struct CsvText {
   std::string text;
   CsvScan scan;
   std::vector<uint32_t> fields;
 
-  explicit Column(const std::vector<std::string>& values) {
+  explicit CsvText(const std::vector<std::string>& values) {
     for (const std::string& value : values) text += "x," + value + "\n";
     const size_t size = text.size();
     text.append(64, '7');
@@ -97,7 +97,7 @@ struct Column {
 template <typename T>
 void expect_as_the_library(const std::vector<std::string>& values,
                            size_t (*read)(const CsvColumn&, T*, uint32_t*)) {
-  const Column column(values);
+  const CsvText column(values);
   std::vector<T> numbers(values.size());
   std::vector<uint32_t> left(values.size());
   left.resize(read(column.column(), numbers.data(), left.data()));
@@ -141,7 +141,7 @@ TEST(CsvLoops, PlainNumbersAreNotLeft) {
   if (&csv_loops() != &avx2_csv_loops()) GTEST_SKIP() << "this processor has no AVX2";
   const std::vector<std::string> values{"0",   "-0",         "7",       "-12.5",           ".5",  "-.25",
                                         "1.0", "123456.789", "0.00001", "123456789012345", "5\r", "-99.5\r"};
-  const Column column(values);
+  const CsvText column(values);
   std::vector<double> numbers(values.size());
   std::vector<uint32_t> left(values.size());
   EXPECT_EQ(csv_loops().reals(column.column(), numbers.data(), left.data()), 0u);

@@ -15,8 +15,6 @@
 namespace lockstep {
 namespace {
 
-using Format = DataOptions::Format;
-
 bool has_eval(const DataOptions& options) { return !options.eval.files.empty() || options.eval.samples > 0; }
 
 std::shared_ptr<const Source> kept_rows(const DataOptions& options,
@@ -156,9 +154,9 @@ Data open_generated(Options generated, const DataOptions& options) {
 Data open_whole(const DataOptions& options) {
   const int64_t seq = options.seq;
   switch (options.format) {
-    case Format::kTable: return open_table_files(options);
-    case Format::kFraud: return open_fraud(options);
-    case Format::kText: {
+    case DataOptions::Format::kTable: return open_table_files(options);
+    case DataOptions::Format::kFraud: return open_fraud(options);
+    case DataOptions::Format::kText: {
       constexpr int64_t kBytes = 256;
       if (options.vocab < kBytes)
         throw UserError("the tokens of text are its bytes, and model.vocab is {}; set it to {} or more",
@@ -172,18 +170,18 @@ Data open_whole(const DataOptions& options) {
       if (!options.eval.files.empty()) data.eval = open_text_files(text, options.eval.files);
       return data;
     }
-    case Format::kTokens: return open_tokens(options);
-    case Format::kTokenized: return open_tokenized(options);
-    case Format::kImages:
-    case Format::kTar: return open_images(options);
-    case Format::kPatternTokens:
+    case DataOptions::Format::kTokens: return open_tokens(options);
+    case DataOptions::Format::kTokenized: return open_tokenized(options);
+    case DataOptions::Format::kImages:
+    case DataOptions::Format::kTar: return open_images(options);
+    case DataOptions::Format::kPatternTokens:
       return open_generated<PatternTokens>(PatternTokensOptions{.seq = seq, .vocab = options.vocab}, options);
-    case Format::kPatternText:
+    case DataOptions::Format::kPatternText:
       return open_generated<PatternText>(
           PatternTextOptions{
               .seq = seq, .vocab = options.vocab, .classes = options.classes, .padded = options.padded},
           options);
-    case Format::kPatternImages:
+    case DataOptions::Format::kPatternImages:
       return open_generated<PatternImages>(
           PatternImagesOptions{.image = options.image, .classes = options.classes}, options);
   }

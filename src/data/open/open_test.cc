@@ -13,9 +13,7 @@
 namespace lockstep {
 namespace {
 
-using Format = DataOptions::Format;
-
-DataOptions generated(Format format) {
+DataOptions generated(DataOptions::Format format) {
   DataOptions options;
   options.format = format;
   options.train.samples = 900;
@@ -28,8 +26,9 @@ DataOptions generated(Format format) {
 }
 
 TEST(OpenData, GeneratedFormatsHaveBothParts) {
-  for (const Format format :
-       {Format::kFraud, Format::kPatternTokens, Format::kPatternText, Format::kPatternImages}) {
+  for (const DataOptions::Format format :
+       {DataOptions::Format::kFraud, DataOptions::Format::kPatternTokens, DataOptions::Format::kPatternText,
+        DataOptions::Format::kPatternImages}) {
     const Data data = open_data(generated(format));
     EXPECT_EQ(data.train->size(), 900);
     ASSERT_NE(data.eval, nullptr);
@@ -42,8 +41,9 @@ TEST(OpenData, GeneratedFormatsHaveBothParts) {
 }
 
 TEST(OpenData, HoldsOutTheLastRecords) {
-  for (const Format format :
-       {Format::kFraud, Format::kPatternTokens, Format::kPatternText, Format::kPatternImages}) {
+  for (const DataOptions::Format format :
+       {DataOptions::Format::kFraud, DataOptions::Format::kPatternTokens, DataOptions::Format::kPatternText,
+        DataOptions::Format::kPatternImages}) {
     DataOptions options = generated(format);
     options.eval.samples = 0;
     options.hold_out = 0.1;
@@ -77,7 +77,7 @@ Table looked_at(uint64_t seed, int64_t history, int64_t rows) {
 TEST(OpenData, GeneratedTransactionsHaveTheRolesThatALookFinds) {
   for (const uint64_t seed : {1u, 7u, 30u}) {
     DataOptions options;
-    options.format = Format::kFraud;
+    options.format = DataOptions::Format::kFraud;
     options.seed = seed;
     options.train.samples = 10000;
     options.eval.samples = 1000;
@@ -92,7 +92,7 @@ TEST(OpenData, GeneratedTransactionsHaveTheRolesThatALookFinds) {
 }
 
 TEST(OpenData, WhoDoesNotEvaluateTrainsOnTheSameTransactions) {
-  DataOptions options = generated(Format::kFraud);
+  DataOptions options = generated(DataOptions::Format::kFraud);
   const Data whole = open_data(options);
   options.evaluates = false;
   const Data train = open_data(options);
@@ -105,10 +105,10 @@ TEST(OpenData, WhoDoesNotEvaluateTrainsOnTheSameTransactions) {
 }
 
 TEST(OpenData, WithoutEvalThereIsNone) {
-  DataOptions options = generated(Format::kPatternText);
+  DataOptions options = generated(DataOptions::Format::kPatternText);
   options.eval.samples = 0;
   EXPECT_EQ(open_data(options).eval, nullptr);
-  options.format = Format::kFraud;
+  options.format = DataOptions::Format::kFraud;
   EXPECT_THROW(open_data(options), UserError);
 }
 
@@ -161,7 +161,7 @@ TEST(OpenData, TextIsSplitByWindows) {
   const TestFolder folder;
   folder.write("t.txt", std::string(161, 'a'));
   DataOptions options;
-  options.format = Format::kText;
+  options.format = DataOptions::Format::kText;
   options.train.files = {folder.path()};
   options.vocab = 256;
   options.seq = 16;

@@ -19,7 +19,8 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kBlocks = 512, kBlock = 64, kRecords = kBlocks * kBlock, kRows = 256;
+constexpr int64_t kBlocks = 512, kBlock = 64, kRecords = kBlocks * kBlock;
+constexpr int64_t kRows = 256;
 
 // Record r holds the number r; one may have no number.
 std::unique_ptr<FileSource> source_of_blocks(int64_t memory, int64_t bad = -1) {
