@@ -13,7 +13,8 @@ struct Guard {
   GuardedRange range;
 };
 
-constinit thread_local Guard* current = nullptr;
+// Volatile: the handler reads it in the middle of code that, as the compiler sees it, cannot get there.
+constinit thread_local Guard* volatile current = nullptr;
 
 struct sigaction& handler_before() {
   static struct sigaction before {};
@@ -22,10 +23,11 @@ struct sigaction& handler_before() {
 
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   const auto* address = static_cast<const std::byte*>(info->si_addr);
-  if (current != nullptr && address >= current->range.begin && address < current->range.end) {
+  Guard* const guard = current;
+  if (guard != nullptr && address >= guard->range.begin && address < guard->range.end) {
     // The jump leaves the mask as it is here, and who calls this handler may have blocked more than we asked.
     pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
-    siglongjmp(current->back, 1);
+    siglongjmp(guard->back, 1);
   }
   const struct sigaction& before = handler_before();
   if ((before.sa_flags & SA_SIGINFO) != 0) return before.sa_sigaction(signal, info, context);
