@@ -45,7 +45,7 @@ SplitState::Request SplitState::request_of(const StateTensor& tensor, int64_t fi
   const auto is_in = [&](const std::vector<StateTensor>& list) {
     return !list.empty() && &tensor >= list.data() && &tensor < list.data() + list.size();
   };
-  const auto lists = lists_of(train_.state());
+  const auto lists = lists_of(train_.state_as_it_lies());
   Request request;
   while (request.list < static_cast<int64_t>(lists.size()) &&
          !is_in(*lists[static_cast<size_t>(request.list)]))
@@ -76,7 +76,8 @@ void SplitState::read(const StateTensor& tensor, int64_t first, std::span<std::b
   });
   std::vector<std::byte> data;
   for (int rank = 1; rank < workers_.count(); ++rank) {
-    const std::vector<Slice> parts = within(request.elements, train_.state().held_by(rank, tensor));
+    const std::vector<Slice> parts =
+        within(request.elements, train_.state_as_it_lies().held_by(rank, tensor));
     data.resize(static_cast<size_t>(numel(parts) * element));
     if (data.empty()) continue;
     group_->receive(rank, data);

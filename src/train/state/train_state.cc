@@ -324,7 +324,6 @@ void TrainState::initialise(const Model& model, uint64_t seed) {
     const std::vector<float> piece(static_cast<size_t>(tensor.shape.numel()), init->start);
     backend_.upload(tensor.data, piece.data(), tensor.bytes());
   }
-  begin_averages();
 }
 
 void TrainState::begin_averages() const {

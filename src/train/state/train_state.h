@@ -94,9 +94,9 @@ class TrainState {
              const ModelHolders& holders, int mesh_rank, const LeafPieces& pieces = {});
 
   // Parameters and statistics as the model begins with them, parameters a function of (seed, name, element);
-  // everything else zero, the averages equal to the parameters.
+  // everything else zero. begin_averages() when the parameters of all who fill them are there.
   void initialise(const Model& model, uint64_t seed);
-  // The averages equal to the parameters again, of those that this worker fills in.
+  // The averages equal to the parameters, of those that this worker fills in.
   void begin_averages() const;
 
   const std::vector<StateTensor>& params() const { return params_; }

@@ -102,10 +102,13 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
   allocate_scalars();
   bind_all();
   // Pieces that nobody else has, nobody can give.
-  if (options.draws_weights || ownership_.splits_params()) state_.initialise(model, options.seed);
+  const bool draws = options.draws_weights || ownership_.splits_params();
+  if (draws) state_.initialise(model, options.seed);
+  // A slice may be of parameters that another worker of this host draws.
+  const bool averages_others = ownership_.is_split();
+  if (draws && !averages_others) state_.begin_averages();
   meet_holders("the first weights");
-  // Of parameters that another worker of this host has drawn.
-  if (options.draws_weights && ownership_.is_split()) state_.begin_averages();
+  if (draws && averages_others) state_.begin_averages();
 }
 
 void TrainStep::make_phases(TrainPlans& plans) {

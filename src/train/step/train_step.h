@@ -80,6 +80,9 @@ class TrainStep {
 
   // The state, every row up to date.
   const TrainState& state();
+  // As it lies, for another thread that reads it while a step is summed up: nothing is caught up or
+  // forgotten.
+  const TrainState& state_as_it_lies() const { return state_; }
   // What is not here, to be evaluated (TrainState::show).
   void show(const TrainState::Shown* shown) { state_.show(shown); }
   const ModelHolders& holders() const { return holders_; }

@@ -60,7 +60,7 @@ void UnitGathers::start(const Piece& piece, char* at, std::vector<Group::Ticket>
   const int64_t bytes = piece.own.size() * element_, all = piece.bucket.size() * element_;
   Gather gather{.data = at, .count = piece.bucket.size(), .element_bytes = element_, .label = label};
   if (backend_.memory() == MemoryKind::kHost) {
-    std::memcpy(at + begin, from, static_cast<size_t>(bytes));
+    if (bytes > 0) std::memcpy(at + begin, from, static_cast<size_t>(bytes));
   } else {
     // The group runs one collective at a time, so that all of them can pass through the same memory.
     gather.data = staging_.data();
