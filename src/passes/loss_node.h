@@ -1,5 +1,6 @@
 // Where forward ends: the node that makes the loss of a differentiated training graph. What stands after it
-// in program order is backward. A graph without gradients has none: -1.
+// in program order is backward. A graph without gradients has none: -1; nor has a part of one, all of whose
+// outputs are written to inputs.
 #pragma once
 #include "graph/graph.h"
 

@@ -46,10 +46,12 @@ Graph apply_import_patterns(const Graph& graph, const PassOptions& options) {
 
 Graph apply_library_patterns(const Graph& graph, const PassOptions& options) {
   return apply_patterns(
-      graph,
-      std::array{transposed_matmul_pattern(), matmul_f32_result_pattern(), accumulate_pattern(),
-                 residual_norm_pattern(), residual_norm_grad_pattern()},
+      graph, std::array{transposed_matmul_pattern(), matmul_f32_result_pattern(), accumulate_pattern()},
       options);
+}
+
+Graph apply_norm_patterns(const Graph& graph, const PassOptions& options) {
+  return apply_patterns(graph, std::array{residual_norm_pattern(), residual_norm_grad_pattern()}, options);
 }
 
 }  // namespace lockstep

@@ -62,6 +62,8 @@ constexpr std::array kPasses = {
          recompute},
     Pass{"patterns", "gives groups of ops the kernels made for them", Stage::kDifferentiated, true,
          apply_library_patterns},
+    Pass{"norm_patterns", "norms take along the additions to the residual stream beside them",
+         Stage::kDifferentiated, false, apply_norm_patterns},
     Pass{"fuse", "runs pointwise ops in one sweep", Stage::kFused, false, fuse},
     Pass{"split_collectives", "collectives become a start and a done", Stage::kScheduled, false,
          split_collectives},

@@ -15,6 +15,26 @@ namespace {
 
 bool is_param(Role role) { return role == Role::kParam || role == Role::kFrozen; }
 
+// Per node: made of parameters alone, and of what rounds them at random: casts. Such a node belongs to no
+// place in the model.
+std::vector<bool> made_of_weights(const Graph& graph) {
+  std::vector<bool> made(graph.nodes().size(), false);
+  for (size_t n = 0; n < made.size(); ++n) {
+    bool any = false, all = true;
+    for (const Value input : graph.nodes()[n].inputs) {
+      const int32_t producer = graph.producer(input);
+      const bool weights = producer < 0 ? is_param(graph.role(input)) : made[static_cast<size_t>(producer)];
+      const bool constant = producer >= 0 && graph.nodes()[static_cast<size_t>(producer)].inputs.empty();
+      const bool key =
+          producer < 0 && graph.role(input) == Role::kInput && graph.type(input).dtype == DType::kI64;
+      any |= weights;
+      all &= weights || constant || key;
+    }
+    made[n] = any && all;
+  }
+  return made;
+}
+
 // Contiguous groups of segments with the smallest largest cost, and among these the most equal ones.
 std::vector<int> balanced(const std::vector<double>& cost, int groups) {
   const size_t n = cost.size();
@@ -60,13 +80,29 @@ int StageMap::stage_of(std::string_view param) const {
   return found == params.end() ? 0 : found->second;
 }
 
+namespace {
+
+// The parameters that a value is, or is made of alone.
+void add_params_of(const Graph& graph, const std::vector<bool>& of_weights, Value value,
+                   std::set<std::string>& params) {
+  const int32_t producer = graph.producer(value);
+  if (producer < 0 && is_param(graph.role(value))) params.insert(graph.name(value));
+  if (producer < 0 || !of_weights[static_cast<size_t>(producer)]) return;
+  for (const Value input : graph.nodes()[static_cast<size_t>(producer)].inputs)
+    add_params_of(graph, of_weights, input, params);
+}
+
+}  // namespace
+
 StageMap assign_stages(const Graph& forward, int stages) {
+  const std::vector<bool> of_weights = made_of_weights(forward);
   std::vector<double> cost(1, 0.0);
   std::vector<size_t> segment;
   for (const Node& node : forward.nodes()) {
     if (node.op->name == "checkpoint") cost.push_back(0);
+    const bool has_place = !of_weights[segment.size()];
     segment.push_back(cost.size() - 1);
-    cost.back() += cost_of(forward, node).flops;
+    if (has_place) cost.back() += cost_of(forward, node).flops;
   }
   if (static_cast<int>(cost.size()) <= stages)
     throw UserError(
@@ -76,11 +112,13 @@ StageMap assign_stages(const Graph& forward, int stages) {
   const std::vector<int> stage_of_segment = balanced(cost, stages);
   StageMap map{stages, {}};
   for (size_t n = 0; n < segment.size(); ++n) {
+    if (of_weights[n]) continue;
     const int stage = stage_of_segment[segment[n]];
-    for (const Value input : forward.nodes()[n].inputs) {
-      if (forward.producer(input) >= 0 || !is_param(forward.role(input))) continue;
-      const auto [found, is_new] = map.params.emplace(forward.name(input), stage);
-      if (!is_new && found->second != stage) map.copies[found->first].insert(stage);
+    std::set<std::string> params;
+    for (const Value input : forward.nodes()[n].inputs) add_params_of(forward, of_weights, input, params);
+    for (const std::string& param : params) {
+      const auto [found, is_new] = map.params.emplace(param, stage);
+      if (!is_new && found->second != stage) map.copies[param].insert(stage);
     }
   }
   return map;
@@ -94,9 +132,12 @@ constexpr int kFree = -1;  // made of data alone: made wherever it is needed
 class Assignment {
  public:
   Assignment(const Graph& graph, const StageMap& map)
-      : graph_(graph), map_(map), loss_(loss_node(graph)), stage_(graph.nodes().size(), kFree) {
+      : graph_(graph),
+        map_(map),
+        loss_(loss_node(graph)),
+        stage_(graph.nodes().size(), kFree),
+        of_weights_(made_of_weights(graph)) {
     LOCKSTEP_CHECK(loss_ >= 0, "graph {} is not differentiated", graph.name());
-    find_weight_nodes();
     for (int32_t n = 0; n <= loss_; ++n) stage_[at(n)] = forward_stage(n);
     find_readers();
     for (const GraphOutput& output : graph.outputs())
@@ -133,24 +174,6 @@ class Assignment {
     if (of == kFree || of == stage) return true;
     const auto copies = map_.copies.find(graph_.name(input));
     return copies != map_.copies.end() && copies->second.contains(stage);
-  }
-
-  // Made of parameters alone, and of what rounds them at random: casts.
-  void find_weight_nodes() {
-    of_weights_.resize(graph_.nodes().size(), false);
-    for (size_t n = 0; n < of_weights_.size(); ++n) {
-      bool any = false, all = true;
-      for (const Value input : graph_.nodes()[n].inputs) {
-        const int32_t producer = graph_.producer(input);
-        const bool weights = producer < 0 ? is_param(graph_.role(input)) : of_weights_[at(producer)];
-        const bool constant = producer >= 0 && node(producer).inputs.empty();
-        const bool key =
-            producer < 0 && graph_.role(input) == Role::kInput && graph_.type(input).dtype == DType::kI64;
-        any |= weights;
-        all &= weights || constant || key;
-      }
-      of_weights_[n] = any && all;
-    }
   }
 
   int forward_stage(int32_t n) const {

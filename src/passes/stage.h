@@ -4,7 +4,8 @@
 //   <------- stage 0 ---------> | <----------- stage 1 ------------>
 //
 // Stages begin at the block marks (`checkpoint` nodes) and are as equal in flops as these allow: a function
-// of the model and the number of stages alone. A parameter belongs to the stage that first reads it.
+// of the model and the number of stages alone. A parameter belongs to the stage that first reads it
+// (a cast of it reads nothing yet).
 //
 // The graph is cut when all passes that may change arithmetic have run over the whole of it, so that every
 // node is what it is on one worker. A forward node lies in the last stage of what it reads, a node of

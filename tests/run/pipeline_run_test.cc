@@ -74,6 +74,10 @@ TEST(PipelineRun, GivesTheBitsOfOneWithDropoutAndAverages) {
 TEST(PipelineRun, GivesTheBitsOfOneWithTiedWeights) {
   expect_bits_of_one(kGptJob, {}, {{2, 2}, {1, 3, "zero-bubble"}, {1, 2, "interleaved"}});
 }
+TEST(PipelineRun, GivesTheBitsOfOneInPureBf16) {
+  expect_bits_of_one(kGptJob, {"train.precision=bf16_pure", "train.ema=0.9"},
+                     {{1, 3}, {2, 2, "zero-bubble"}});
+}
 TEST(PipelineRun, GivesTheBitsOfOneBetweenHosts) {
   expect_bits_of_one(kLlamaJob, {}, {{2, 2, "1f1b", {"strategy.transport=ucx"}}});
 }

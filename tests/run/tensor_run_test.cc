@@ -68,6 +68,10 @@ TEST(TensorRun, GoesTogetherWithPipelineAndZero) {
   expect_bits_of_one(kLlamaJob, kTwoLeaves + Settings{"train.ema=0.9", "train.optimizer.name=sgd"},
                      {{2, 1, 2}, {2, 2, 1, {"strategy.zero=1"}}});
 }
+TEST(TensorRun, GoesTogetherWithPipelineInPureBf16) {
+  expect_bits_of_one(kLlamaJob, kTwoLeaves + Settings{"train.precision=bf16_pure", "train.moments=bf16"},
+                     {{2, 1, 2}});
+}
 // Without memory in common: a host each.
 TEST(TensorRun, GoesTogetherWithParametersInPieces) {
   expect_bits_of_one(kLlamaJob, kTwoLeaves + Settings{"train.ema=0.9"},
@@ -78,15 +82,13 @@ TEST(TensorRun, GoesTogetherWithParametersInPieces) {
 class TensorRunLong : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
 TEST_P(TensorRunLong, GivesOneHashOnEveryMesh) {
   const auto [job, precision] = GetParam();
-  // Parameters that are stored in bf16 are refused in a pipeline.
-  const bool stages = std::string(precision) != "bf16_pure";
   std::vector<Layout> layouts;
   for (const int tensor : {1, 2, 4})
     for (const int data : {1, 2})
       for (const int pipeline : {1, 2})
         for (const int zero : {0, 1, 2, 3})
           if (tensor * data * pipeline > 1 && tensor * data * pipeline <= 8 && (data > 1 || zero == 0) &&
-              (pipeline == 1 || (zero < 2 && stages)))
+              (pipeline == 1 || zero < 2))
             layouts.push_back(
                 {tensor, data, pipeline, {fmt::format("strategy.zero={}", zero), "strategy.transport=ucx"}});
   Settings settings = kFourLeaves + kEightHeads + Settings{std::string("train.precision=") + precision};

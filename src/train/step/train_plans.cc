@@ -191,11 +191,6 @@ void require_tensor(const TrainPlans& plans, const TrainOptions& options) {
         plans.tables[0].name, plans.tables[0].table[0] / kRowsPerId));
   if (plans.whole.statistics_numel() > 0)
     refuse("running statistics of batch norms are not split into leaves; use strategy.tensor 1");
-  if (options.mesh.pipeline > 1 && plans.whole.dtype() == DType::kBF16)
-    refuse(
-        "parameters that are stored in bf16 are widened where they are first read, which may be another "
-        "stage "
-        "of the pipeline; use train.precision bf16, or strategy.pipeline 1");
 }
 
 // Leaves follow each other from rank to rank.
