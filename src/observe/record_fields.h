@@ -152,6 +152,13 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("measured", record.measured);
 }
 
+template <RecordOf<StartPart> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("name", record.name);
+  visit("ms", record.ms);
+  visit("times", record.times);
+}
+
 template <RecordOf<RunSummary> Record, typename Visitor>
 void visit_fields(Record& record, Visitor&& visit) {
   visit("status", record.status);
@@ -187,6 +194,8 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("tokens_per_second", record.tokens_per_second);
   visit("step_time_ms", record.step_time_ms);
   visit("time_to_first_step_s", record.time_to_first_step_s);
+  visit("start", record.start);
+  visit("beside_start", record.beside_start);
   visit("breakdown", record.breakdown);
   visit("input", record.input);
   visit("peak_memory_bytes", record.peak_memory_bytes);

@@ -146,6 +146,15 @@ struct CompressionSummary {
   bool operator==(const CompressionSummary&) const = default;
 };
 
+// A part of the time from the process's start to the end of its first step.
+struct StartPart {
+  std::string name;
+  double ms = 0;
+  int64_t times = 0;  // that it was done
+
+  bool operator==(const StartPart&) const = default;
+};
+
 struct RunSummary {
   std::string status;  // done, stopped_early, diverged, failed, preempted, interrupted
   std::string error;   // why it ended, unless it is done
@@ -178,6 +187,8 @@ struct RunSummary {
   double samples_per_second = 0, tokens_per_second = 0;
   StepTimeMs step_time_ms;
   double time_to_first_step_s = 0;
+  // What it went to, one after the other, and what other threads did beside that.
+  std::vector<StartPart> start, beside_start;
   StepShares breakdown;               // shares of step time
   std::optional<InputSummary> input;  // of the first worker
   int64_t peak_memory_bytes = 0, planned_memory_bytes = 0, network_bytes = 0;

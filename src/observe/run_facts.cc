@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -106,6 +107,15 @@ void add_settings(Facts& facts, const RunSummary& summary) {
   if (summary.reduce_order != "canonical") facts.text("reduce order", summary.reduce_order);
 }
 
+// The longest parts first.
+std::string parts_text(std::vector<StartPart> parts) {
+  std::ranges::stable_sort(parts, std::ranges::greater(), &StartPart::ms);
+  std::string text;
+  for (const StartPart& part : parts)
+    if (part.ms >= 1) text += fmt::format("{}{} {:.0f} ms", text.empty() ? "" : ", ", part.name, part.ms);
+  return text;
+}
+
 void add_speed(Facts& facts, const RunSummary& summary) {
   facts.amount("samples/s", summary.samples_per_second, rate_text(summary.samples_per_second));
   facts.amount("tokens/s", summary.tokens_per_second, rate_text(summary.tokens_per_second));
@@ -115,6 +125,8 @@ void add_speed(Facts& facts, const RunSummary& summary) {
   milliseconds("step p50", summary.step_time_ms.p50);
   milliseconds("step p95", summary.step_time_ms.p95);
   milliseconds("first step after", 1e3 * summary.time_to_first_step_s);
+  facts.text("of these", parts_text(summary.start), Fact::Kind::kUncompared);
+  facts.text("beside them", parts_text(summary.beside_start), Fact::Kind::kUncompared);
   const auto share = [&](const char* name, double value) {
     if (value != 0) facts.text(name, fmt::format("{:.1f} %", 100 * value), Fact::Kind::kUncompared);
   };

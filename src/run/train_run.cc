@@ -46,12 +46,24 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TrainStep fitting_step(const JobParts& parts, Backend& backend, const MeshGroups& groups) {
-  const TrainOptions options = options_in(groups, backend, parts.options);
+JobPlan fitting_plan(const JobParts& parts, Backend& backend, const TrainOptions& options) {
   JobPlan plan = plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, backend, options.host,
                           options.mesh_rank);
   require_fit(parts.spec, parts.resolved, plan, parts.inputs, backend, parts.host);
+  return plan;
+}
+
+TrainStep fitting_step(const JobParts& parts, Backend& backend, const MeshGroups& groups, PhaseTimes& times) {
+  const TrainOptions options = options_in(groups, backend, parts.options);
+  JobPlan plan = times.timed("plan", [&] { return fitting_plan(parts, backend, options); });
+  const PhaseTimes::Scope scope(times, "memory and first weights");
   return {std::move(plan.train), parts.model, backend, options, groups};
+}
+
+std::vector<StartPart> start_parts(const std::vector<PhaseTime>& phases) {
+  std::vector<StartPart> parts;
+  for (const PhaseTime& phase : phases) parts.push_back({phase.name, 1e3 * phase.seconds, phase.times});
+  return parts;
 }
 
 ReductionSummary reduction_summary(const ServedFigures& served) {
@@ -88,19 +100,24 @@ auto naming_place(const MeshShape& shape, const Body& body) {
 }  // namespace
 
 TrainRun::TrainRun(JobSpec spec, RunOptions options)
-    : options_(std::move(options)),
+    : begun_seconds_(seconds_since_start()),
+      options_(std::move(options)),
       signals_(options_.leads),
-      backend_(make_job_backend(spec, options_.host)),
-      parts_(build_parts(std::move(spec), *backend_, options_.host, options_.leads)),
-      joined_(join_others(parts_, options_)),
+      backend_(start_.timed("device", [&] { return make_job_backend(spec, options_.host); })),
+      parts_(start_.timed(
+          "data and model",
+          [&] { return build_parts(std::move(spec), *backend_, options_.host, options_.leads); })),
+      joined_(start_.timed("meeting", [&] { return join_others(parts_, options_); })),
       workers_(joined_.all.get()),
       compression_(settle_codec(parts_, *backend_, joined_, options_.fresh)),
-      train_(fitting_step(parts_, *backend_, joined_.groups())),
+      train_(fitting_step(parts_, *backend_, joined_.groups(), start_)),
       engine_(options_.engine ? options_.engine(parts_, train_) : nullptr),
       reading_(parts_.spec, parts_.host),
       feeder_(*parts_.data.train, job_order(parts_), train_, parts_.steps(), reading_.train()),
       pace_(parts_.host.local_rank),
-      held_out_(job_held_out(parts_, *backend_, reading_.eval(), options_.leads, train_.units())),
+      held_out_(start_.timed(
+          "evaluation",
+          [&] { return job_held_out(parts_, *backend_, reading_.eval(), options_.leads, train_.units()); })),
       guard_(job_guard(parts_.spec)),
       examiner_(job_facts(parts_), parts_.model, parts_.options.passes, diagnosis_path(parts_.spec.output)) {}
 
@@ -108,7 +125,10 @@ RunSummary TrainRun::run() {
   summary_.started = utc_time(std::time(nullptr));
   signals_.begin();
   const MeshShape& mesh = parts_.options.mesh;
-  if (!naming_place(mesh, [this] { return begin(); })) {
+  const auto begin_here = [this] {
+    return start_.timed("run folder and checkpoint", [this] { return begin(); });
+  };
+  if (!naming_place(mesh, begin_here)) {
     end("done", "", kDone);
     return finished_ ? *finished_ : summarise();
   }
@@ -281,8 +301,13 @@ void TrainRun::loop() {
   // A run that was killed between its last evaluation and its end has nothing left to do.
   end_if_agreed();
   while (summary_.status.empty() && state_.step < last_step()) {
+    const double begin = now();
     one_step();
-    if (first_step_seconds_ == 0) first_step_seconds_ = seconds_since_start();
+    if (first_step_seconds_ > 0) continue;
+    first_step_seconds_ = seconds_since_start();
+    start_.add("first step", now() - begin);
+    beside_start_ = backend_->start_times();
+    tell_start();
   }
   if (!summary_.status.empty()) return hash_together();
   gather();
@@ -584,6 +609,22 @@ void TrainRun::end(std::string status, std::string reason, int64_t exit_code) {
   summary_.exit_code = exit_code;
 }
 
+void TrainRun::tell_start() const {
+  RunSummary start;
+  fill_start(start);
+  for (const StartPart& part : start.start) log_debug("start: {} {:.1f} ms", part.name, part.ms);
+  for (const StartPart& part : start.beside_start)
+    log_debug("beside the start: {} {:.1f} ms, {} times", part.name, part.ms, part.times);
+}
+
+void TrainRun::fill_start(RunSummary& summary) const {
+  summary.time_to_first_step_s = first_step_seconds_;
+  if (first_step_seconds_ == 0) return;
+  summary.start = start_parts(start_.all());
+  summary.start.insert(summary.start.begin(), {"program and job", 1e3 * begun_seconds_, 1});
+  summary.beside_start = start_parts(beside_start_);
+}
+
 RunSummary TrainRun::summarise() {
   RunSummary summary = summary_;
   summary.name = parts_.spec.name;
@@ -612,7 +653,7 @@ RunSummary TrainRun::summarise() {
     summary.reduction = reduction_summary(*served);
   if (train_.state().ownership().is_split()) summary.zero = train_.state().ownership().stage();
   if (const MeshShape& mesh = parts_.options.mesh; mesh.splits_model()) summary.mesh = mesh.text();
-  summary.time_to_first_step_s = first_step_seconds_;
+  fill_start(summary);
   summary.peak_memory_bytes = peak_memory_bytes();
   summary.planned_memory_bytes = planned_bytes();
   summary.network_bytes = joined_.all ? joined_.all->network_bytes() : 0;

@@ -109,6 +109,9 @@ class TrainRun {
   }
   void end(std::string status, std::string reason, int64_t exit_code);
   RunSummary summarise();
+  // Where the time until the end of the first step went.
+  void fill_start(RunSummary& summary) const;
+  void tell_start() const;
   // False where the workers only measure what their communication costs.
   bool exchanges() const { return parts_.options.reduce.exchange; }
   int64_t tokens_per_step() const { return parts_.model.tokens * parts_.resolved.microbatches; }
@@ -120,6 +123,10 @@ class TrainRun {
                 : 0);
   }
 
+  // Of the start, on this thread.
+  PhaseTimes start_;
+  double begun_seconds_ = 0;             // after the process
+  std::vector<PhaseTime> beside_start_;  // of the device, until the first step was done
   RunOptions options_;
   SignalWatch signals_;  // before all that has threads
   std::unique_ptr<Backend> backend_;

@@ -29,7 +29,7 @@ std::string library_line(const char* name, const char* use, const Describe& desc
 
 // The runtime is linked into the program and finds the driver's library by itself; asking for that library
 // first distinguishes a machine without a driver from one whose driver is of no use.
-std::string refuse_cuda() {
+std::string refuse_driver() {
   if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) == nullptr)
     return fmt::format("no NVIDIA driver on this machine ({})", dlerror());
   int has = 0;
@@ -37,6 +37,11 @@ std::string refuse_cuda() {
   if (has < CUDART_VERSION / 1000 * 1000)
     return fmt::format("the NVIDIA driver serves CUDA {}, this program needs {}.0: update the driver",
                        version_text(has), CUDART_VERSION / 1000);
+  return "";
+}
+
+std::string refuse_cuda() {
+  if (std::string reason = refuse_driver(); !reason.empty()) return reason;
   int devices = 0;
   const cudaError_t status = cudaGetDeviceCount(&devices);
   if (status != cudaSuccess || devices == 0)

@@ -18,7 +18,7 @@ struct Nvrtc {
   decltype(&nvrtcGetCUBIN) code;
 };
 
-// UserError where it cannot be loaded.
+// MissingDevice where it cannot be loaded.
 const Nvrtc& nvrtc();
 // "13.0".
 std::string nvrtc_version();

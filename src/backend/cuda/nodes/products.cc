@@ -89,16 +89,25 @@ std::string refuse(const Graph& graph, const Node& node, Device& device) {
     if (shape.epilogue == Epilogue::kNone) return "";
     return "there is nothing to multiply";
   }
+  if (device.product_choices().has(shape)) return "";
   const MatmulPlan plan(device.products(), shape, kMostWorkspace);
   if (!plan.candidates(kProposals, {}).empty()) return "";
   return fmt::format("cuBLASLt has no algorithm without atomics for {}", shape.text());
+}
+
+// Tries the algorithms, while plans of other libraries are made beside.
+void prepare(const Graph& graph, const Node& node, Device& device) {
+  const MatmulShape shape = shape_of(graph, node);
+  if (is_empty(shape) || device.product_choices().has(shape)) return;
+  const MatmulPlan plan(device.products(), shape, kMostWorkspace);
+  if (!plan.candidates(1, {}).empty()) device.product_choices().choose(plan, true);
 }
 
 }  // namespace
 
 void add_products(KernelDefs& defs) {
   for (const std::string_view op : {"matmul", "linear", "matmul_gelu_grad"})
-    defs.push_back({op, "cuda.matmul", refuse, make_kernel<Matmul>});
+    defs.push_back({op, "cuda.matmul", refuse, make_kernel<Matmul>, prepare});
 }
 
 }  // namespace lockstep::cuda
