@@ -12,6 +12,7 @@
 
 #include "backend/kernel.h"
 #include "base/choices.h"
+#include "base/device_use.h"
 #include "base/phase_times.h"
 #include "base/philox.h"
 
@@ -76,6 +77,8 @@ class Backend {
   virtual int64_t available_bytes(int64_t /*workers*/) { return 0; }
   // Whether its products take along what follows them (passes/product_epilogues.h).
   virtual bool has_product_epilogues() const { return false; }
+  // Whether it can compute f32 products with operands of 10 bits.
+  virtual bool has_tf32() const { return false; }
   // How many threads may work on the host for it.
   virtual int host_threads() const { return 1; }
 
@@ -102,6 +105,8 @@ class Backend {
 
   // Where it spent time so far before work could begin, on all threads: loading libraries, building plans.
   virtual std::vector<PhaseTime> start_times() const { return {}; }
+  // Who says how busy it is; null where nobody does. Any thread may ask, and it may take long.
+  virtual std::unique_ptr<DeviceMonitor> monitor() { return nullptr; }
 };
 
 std::unique_ptr<Backend> make_cpu_backend(int threads);
@@ -111,6 +116,7 @@ struct DeviceOptions {
   DeviceKind kind = DeviceKind::kAuto;
   int threads = 1;     // of the host, for kernels that run there
   int local_rank = 0;  // among the workers of this host, who divide its devices
+  bool tf32 = false;   // products and convolutions of f32 round their operands, where the device can
 };
 // The one place that knows which devices there are. Throws UserError for one that this program or machine
 // lacks. kAuto: a GPU where this program can use one, else the processor.

@@ -112,7 +112,10 @@ double median_of(std::vector<double> values) {
 }
 
 void run_bench_step(const BenchOptions& options) {
-  const auto backend = make_backend(options.device);
+  DeviceOptions device = options.device;
+  device.tf32 = options.precision == "tf32";
+  const auto backend = make_backend(device);
+  if (device.tf32 && !backend->has_tf32()) throw UserError("--precision tf32 needs --device cuda");
   const int64_t libraries = status_bytes("VmHWM");
   const Model built = build_model(options.model);
   const Model model = options.precision == "bf16_pure" ? stored_in(DType::kBF16, built) : built;
@@ -120,7 +123,7 @@ void run_bench_step(const BenchOptions& options) {
   TrainOptions train_options;
   train_options.passes.recompute = parse_recompute(options.recompute);
   train_options.passes.disabled = options.disabled;
-  if (options.precision != "fp32") train_options.passes.compute = DType::kBF16;
+  if (options.precision.starts_with("bf16")) train_options.passes.compute = DType::kBF16;
   const auto start = Clock::now();
   TrainStep train(model, *backend, train_options);
   const double ready_ms = milliseconds_since(start);
@@ -231,10 +234,11 @@ void add_bench_step_command(CLI::App& bench) {
   command->add_option("--recompute", options->recompute, "none, cheap or block");
   command->add_option("--disable-pass", options->disabled, "leave this pass out");
   command
-      ->add_option(
-          "--precision", options->precision,
-          "fp32; bf16: compute in bf16, parameters and gradients in f32; bf16_pure: these in bf16 too")
-      ->check(CLI::IsMember({"fp32", "bf16", "bf16_pure"}));
+      ->add_option("--precision", options->precision,
+                   "fp32; bf16: compute in bf16, parameters and gradients in f32; bf16_pure: these in bf16 "
+                   "too; tf32: f32 "
+                   "whose products round their operands, on a GPU")
+      ->check(CLI::IsMember({"fp32", "bf16", "bf16_pure", "tf32"}));
   command->add_flag("--json", options->json, "print one JSON object");
   command->add_flag("--profile", options->profile, "time every step of the plan");
   command->add_flag("--floor", options->floor,

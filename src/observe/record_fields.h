@@ -20,6 +20,22 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("other", record.other);
 }
 
+template <RecordOf<DeviceUse> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("utilization", record.utilization);
+  visit("memory_bytes", record.memory_bytes);
+  visit("sm_mhz", record.sm_mhz);
+  visit("power_w", record.power_w);
+  visit("temperature_c", record.temperature_c);
+}
+
+template <RecordOf<DeviceSummary> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("samples", record.samples);
+  visit("mean", record.mean);
+  visit("peak", record.peak);
+}
+
 template <RecordOf<StepRecord> Record, typename Visitor>
 void visit_fields(Record& record, Visitor&& visit) {
   visit("step", record.step);
@@ -31,6 +47,7 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("count", record.count);
   visit("seconds", record.seconds);
   visit("time", record.shares);
+  visit("device", record.device);
   visit("action", record.action);
   visit("note", record.note);
 }
@@ -198,6 +215,7 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("beside_start", record.beside_start);
   visit("breakdown", record.breakdown);
   visit("input", record.input);
+  visit("device", record.device);
   visit("peak_memory_bytes", record.peak_memory_bytes);
   visit("planned_memory_bytes", record.planned_memory_bytes);
   visit("network_bytes", record.network_bytes);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/device_use.h"
+
 namespace lockstep {
 
 // Where the time of a step went. In a StepRecord seconds; in a summary shares that sum to 1.
@@ -36,7 +38,8 @@ struct StepRecord {
   int64_t tokens = 0;    // 0 where the family has none
   int64_t count = 0;     // samples or tokens that the loss was divided by
   double seconds = 0;
-  StepShares shares;  // in seconds
+  StepShares shares;                // in seconds
+  std::optional<DeviceUse> device;  // at its last moment that was seen; where a device tells
   std::string action = kApplied;
   std::string note;  // why, where the action says that something happened
 
@@ -155,6 +158,14 @@ struct StartPart {
   bool operator==(const StartPart&) const = default;
 };
 
+// What the device of the first worker was doing from the first step on.
+struct DeviceSummary {
+  int64_t samples = 0;  // about one a second
+  DeviceUse mean, peak;
+
+  bool operator==(const DeviceSummary&) const = default;
+};
+
 struct RunSummary {
   std::string status;  // done, stopped_early, diverged, failed, preempted, interrupted
   std::string error;   // why it ended, unless it is done
@@ -191,6 +202,7 @@ struct RunSummary {
   std::vector<StartPart> start, beside_start;
   StepShares breakdown;               // shares of step time
   std::optional<InputSummary> input;  // of the first worker
+  std::optional<DeviceSummary> device;
   int64_t peak_memory_bytes = 0, planned_memory_bytes = 0, network_bytes = 0;
 
   int64_t skipped_steps = 0;

@@ -138,6 +138,19 @@ void add_speed(Facts& facts, const RunSummary& summary) {
   share("other", summary.breakdown.other);
 }
 
+// "87 % busy, 26.3 GiB, 1755 MHz, 481 W, 61 C", with peaks where they say more.
+std::string device_text(const DeviceSummary& device) {
+  const DeviceUse &mean = device.mean, &peak = device.peak;
+  std::vector<std::string> parts;
+  if (mean.utilization) parts.push_back(fmt::format("{:.0f} % busy", 100 * *mean.utilization));
+  if (peak.memory_bytes)
+    parts.push_back(fmt::format("{} at most", bytes_text(static_cast<int64_t>(*peak.memory_bytes))));
+  if (mean.sm_mhz) parts.push_back(fmt::format("{:.0f} MHz", *mean.sm_mhz));
+  if (mean.power_w) parts.push_back(fmt::format("{:.0f} W (peak {:.0f})", *mean.power_w, *peak.power_w));
+  if (peak.temperature_c) parts.push_back(fmt::format("{:.0f} C at most", *peak.temperature_c));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 void add_resources(Facts& facts, const RunSummary& summary) {
   const auto bytes = [&](const char* name, int64_t value) {
     facts.amount(name, static_cast<double>(value), bytes_text(value));
@@ -145,6 +158,7 @@ void add_resources(Facts& facts, const RunSummary& summary) {
   bytes("peak memory", summary.peak_memory_bytes);
   bytes("planned memory", summary.planned_memory_bytes);
   bytes("network", summary.network_bytes);
+  if (summary.device) facts.text("device", device_text(*summary.device), Fact::Kind::kUncompared);
   facts.whole("skipped steps", summary.skipped_steps);
   facts.whole("restarts", summary.restarts);
   facts.text("weights", summary.weights_sha256);

@@ -103,7 +103,9 @@ TrainRun::TrainRun(JobSpec spec, RunOptions options)
     : begun_seconds_(seconds_since_start()),
       options_(std::move(options)),
       signals_(options_.leads),
-      backend_(start_.timed("device", [&] { return make_job_backend(spec, options_.host); })),
+      backend_(start_.timed(
+          "device",
+          [&] { return options_.device ? options_.device() : make_job_backend(spec, options_.host); })),
       parts_(start_.timed(
           "data and model",
           [&] { return build_parts(std::move(spec), *backend_, options_.host, options_.leads); })),
@@ -141,6 +143,12 @@ RunSummary TrainRun::run() {
     if (checkpoints_) checkpoints_->finish();
   } catch (const UserError& error) {
     end("failed", error.what(), kFailed);
+  } catch (const DeviceError& error) {
+    const std::string told =
+        fmt::format("{}; noticed in step {}, {}", error.what(), state_.step + 1, kept_so_far());
+    end("failed", told, kFailed);
+    write(summarise());
+    throw DeviceError("{}", told);
   } catch (const std::exception& error) {
     end("failed", error.what(), kFailed);
     write(summarise());
@@ -157,6 +165,12 @@ RunSummary TrainRun::run() {
     if (summary.exit_code == kDone) summary.exit_code = kFailed;
   }
   return summary;
+}
+
+std::string TrainRun::kept_so_far() const {
+  const auto last = exchanges() ? latest_checkpoint(checkpoint_folder(parts_.spec)) : std::nullopt;
+  if (!last) return "before any checkpoint: the run begins again when it is started again";
+  return fmt::format("and the run goes on after step {} when it is started again", last->step);
 }
 
 void TrainRun::share_split_state() {
@@ -308,6 +322,9 @@ void TrainRun::loop() {
     start_.add("first step", now() - begin);
     beside_start_ = backend_->start_times();
     tell_start();
+    // What it loads is not in the start's way.
+    if (workers_.leads())
+      device_watch_ = std::make_unique<DeviceWatch>([this] { return backend_->monitor(); });
   }
   if (!summary_.status.empty()) return hash_together();
   gather();
@@ -353,6 +370,7 @@ void TrainRun::one_step() {
   record.lr = parts_.schedule.lr(step) * guard_.lr_factor();
   record.samples = parts_.spec.train.global_batch;
   record.tokens = tokens_per_step();
+  if (device_watch_) record.device = device_watch_->latest();
   const Decision decision = guard_.decide({step, result.loss, result.grad_norm, result.count});
   const bool applies = decision.action == Decision::Action::kApply;
   if (engine_)
@@ -463,6 +481,8 @@ void TrainRun::retain_rewind_target() {
 
 // Of a model that is split, those who hold the same part compare it.
 void TrainRun::require_same_weights(std::string_view what) {
+  // To hash them takes a second per gigabyte.
+  if (!joined_.all) return;
   const bool split = train_.holders().is_split();
   const Workers alike(split ? joined_.groups().data : joined_.all.get());
   // Of the end, where all have hashed what is owned in pieces together.
@@ -625,6 +645,14 @@ void TrainRun::fill_start(RunSummary& summary) const {
   summary.beside_start = start_parts(beside_start_);
 }
 
+// A device that has failed gives no weights.
+std::string TrainRun::last_hash() try {
+  return asks_for_hash() || !train_.units().empty() ? weights_sha256_ : train_.weights_sha256();
+} catch (const DeviceError&) {
+  if (summary_.exit_code == kDone) throw;
+  return "";
+}
+
 RunSummary TrainRun::summarise() {
   RunSummary summary = summary_;
   summary.name = parts_.spec.name;
@@ -633,8 +661,7 @@ RunSummary TrainRun::summarise() {
   summary.warnings = job_warnings(parts_);
   summary.steps = state_.step;
   summary.final_loss = last_loss_;
-  summary.weights_sha256 =
-      asks_for_hash() || !train_.units().empty() ? weights_sha256_ : train_.weights_sha256();
+  summary.weights_sha256 = last_hash();
   // What the servers of a run that failed have is not known.
   if (engine_ && !engine_->is_gathered()) summary.weights_sha256.clear();
   summary.identity_sha256 = parts_.identity.sha256();
@@ -654,6 +681,7 @@ RunSummary TrainRun::summarise() {
   if (train_.state().ownership().is_split()) summary.zero = train_.state().ownership().stage();
   if (const MeshShape& mesh = parts_.options.mesh; mesh.splits_model()) summary.mesh = mesh.text();
   fill_start(summary);
+  if (device_watch_) summary.device = device_watch_->summary();
   summary.peak_memory_bytes = peak_memory_bytes();
   summary.planned_memory_bytes = planned_bytes();
   summary.network_bytes = joined_.all ? joined_.all->network_bytes() : 0;

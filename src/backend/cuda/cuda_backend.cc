@@ -9,6 +9,7 @@
 #include "backend/cuda/kernel_def.h"
 #include "backend/cuda/kernels/launch.h"
 #include "backend/cuda/kernels/random.h"
+#include "backend/cuda/library/nvml.h"
 #include "base/error.h"
 
 namespace lockstep {
@@ -106,7 +107,7 @@ class CudaBackend : public Backend {
  public:
   explicit CudaBackend(const DeviceOptions& options)
       : host_(make_cpu_backend(options.threads)),
-        device_(std::make_shared<Device>(options.local_rank, options.threads)),
+        device_(std::make_shared<Device>(options.local_rank, options.threads, options.tf32)),
         streams_{CudaStream(device_, StreamKind::kCompute), CudaStream(device_, StreamKind::kCommunication),
                  CudaStream(device_, StreamKind::kCopy)} {}
 
@@ -120,9 +121,11 @@ class CudaBackend : public Backend {
   int64_t alignment() const override { return 256; }
   int64_t peak_bytes() const override { return device_->peak_bytes(); }
   bool has_product_epilogues() const override { return true; }
+  bool has_tf32() const override { return true; }
   int host_threads() const override { return host_->host_threads(); }
 
   int64_t available_bytes(int64_t workers) override { return device_->available_bytes(workers); }
+  std::unique_ptr<DeviceMonitor> monitor() override { return nvml_monitor(device_->pci_address()); }
   std::vector<PhaseTime> start_times() const override { return device_->times().all(); }
 
   void prepare(const Graph& graph) override {

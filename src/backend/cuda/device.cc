@@ -30,8 +30,8 @@ constexpr int64_t kCodeBytes = int64_t{256} << 20;
 
 }  // namespace
 
-Device::Device(int ordinal, int threads)
-    : ordinal_(ordinal), kept_plans_(std::make_unique<KeptPlans>()), side_work_(threads) {
+Device::Device(int ordinal, int threads, bool tf32)
+    : ordinal_(ordinal), tf32_(tf32), kept_plans_(std::make_unique<KeptPlans>()), side_work_(threads) {
   if (const std::string reason = refuse_driver(); !reason.empty()) throw_missing(reason);
   std::packaged_task<void()> opening([this] { open(); });
   opened_ = opening.get_future().share();
@@ -72,13 +72,19 @@ void Device::load_libraries() {
   load([this] { generated(); });
 }
 
-// Errors of the end are nobody's: whoever waited for the work has been told.
+// Errors of the end are nobody's: whoever waited for the work has been told. A device that has failed takes
+// nothing back, and the process ends with it.
 Device::~Device() {
   for (std::thread& thread : loading_) thread.join();
   side_work_.stop();
   if (!is_open_) return;
   cudaSetDevice(ordinal_);
-  cudaDeviceSynchronize();
+  if (cudaDeviceSynchronize() != cudaSuccess) {
+    static_cast<void>(generated_.release());
+    static_cast<void>(product_choices_.release());
+    static_cast<void>(kept_plans_.release());
+    return;
+  }
   reap(true);
   generated_.reset();
   product_choices_.reset();
@@ -106,6 +112,11 @@ std::string Device::architecture() {
   if (cudnn_refusal().empty()) text += fmt::format("+cudnn{}", cudnn().version);
 #endif
   return text;
+}
+
+std::string Device::pci_address() const {
+  const cudaDeviceProp& gpu = properties();
+  return fmt::format("{:08X}:{:02X}:{:02X}.0", gpu.pciDomainID, gpu.pciBusID, gpu.pciDeviceID);
 }
 
 void* Device::allocate(int64_t bytes) {

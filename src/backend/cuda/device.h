@@ -35,7 +35,7 @@ class Device {
  public:
   // MissingDevice where there is no driver, or one that is too old; where there is no such device, whatever
   // uses it first throws that. `threads` may work on the host beside the caller.
-  Device(int ordinal, int threads);
+  Device(int ordinal, int threads, bool tf32 = false);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -47,6 +47,7 @@ class Device {
     return properties_;
   }
   std::string architecture();
+  std::string pci_address() const;
   cudaStream_t stream(StreamKind kind) const {
     wait_until_open();
     return streams_[static_cast<size_t>(kind)];
@@ -78,6 +79,8 @@ class Device {
   KeptPlans& kept_plans() { return *kept_plans_; }
   GeneratedKernels& generated();  // loads NVRTC
 
+  // Whether products and convolutions of f32 may round their operands to tf32.
+  bool tf32() const { return tf32_; }
   SideWork& side_work() { return side_work_; }
   // Of all threads: what it took until the first work could begin.
   PhaseTimes& times() { return times_; }
@@ -98,6 +101,7 @@ class Device {
   void count_allocated(void* memory, int64_t bytes);
 
   int ordinal_, devices_ = 1;
+  bool tf32_;
   int64_t free_at_first_ = 0;
   PhaseTimes times_;
   cudaDeviceProp properties_{};

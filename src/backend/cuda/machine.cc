@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 
 #include "backend/cuda/cuda_backend.h"
+#include "backend/cuda/disk_cache.h"
 #include "backend/cuda/library/cublaslt.h"
+#include "backend/cuda/library/nvml.h"
 #include "backend/cuda/library/nvrtc.h"
 #ifdef LOCKSTEP_CUDNN_FRONTEND
 #include "backend/cuda/cudnn/library.h"
@@ -20,7 +22,7 @@ template <typename Describe>
 std::string library_line(const char* name, const char* use, const Describe& describe) {
   try {
     return fmt::format("{} {}: {}", name, describe(), use);
-  } catch (const UserError& error) {
+  } catch (const Error& error) {
     return fmt::format("{}: {}", name, error.what());
   }
 }
@@ -68,8 +70,9 @@ std::vector<std::string> describe_cuda() {
   lines.push_back(library_line("cuBLASLt", "matrix products", [] {
     return fmt::format("{} ({})", cuda::cublaslt().version(), cuda::cublaslt().path);
   }));
-  lines.push_back(
-      library_line("NVRTC", "fused pointwise kernels, compiled once and kept", cuda::nvrtc_version));
+  lines.push_back(library_line("NVRTC", "fused pointwise kernels, compiled once and kept", [] {
+    return fmt::format("{} ({})", cuda::nvrtc_version(), cuda::nvrtc().path);
+  }));
 #ifdef LOCKSTEP_CUDNN_FRONTEND
   lines.push_back(library_line("cuDNN", "attention and convolutions; without it by our own kernels", [] {
     return fmt::format("{} ({})", cuda::cudnn().version, cuda::cudnn().path);
@@ -78,6 +81,14 @@ std::vector<std::string> describe_cuda() {
   lines.emplace_back(
       "cuDNN: this program is built without it; attention and convolutions by our own kernels");
 #endif
+  lines.push_back(library_line("NVML", "how busy the device is, in metrics.jsonl and summary.json", [] {
+    return fmt::format("of driver {} ({})", cuda::nvml_driver_version(), cuda::nvml_path());
+  }));
+  const cuda::DiskCache cache;
+  lines.push_back(
+      cache.folder().empty()
+          ? "nothing is kept between runs: neither LOCKSTEP_CACHE, XDG_CACHE_HOME nor HOME is set"
+          : fmt::format("kernels, plans and choices are kept in {}", (cache.folder() / "cuda").string()));
   return lines;
 }
 

@@ -1,6 +1,7 @@
 // The one list of CUDA kernels, by family: nodes/<family>.cc adds those of its ops. Several kernels may serve
 // one op; the first that does not refuse is taken.
 #include "backend/cuda/kernel_def.h"
+#include "backend/cuda/product_choices.h"
 
 namespace lockstep::cuda {
 

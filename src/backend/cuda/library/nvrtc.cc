@@ -20,6 +20,7 @@ Nvrtc load() {
   library.find("nvrtcGetProgramLog", rtc.log);
   library.find("nvrtcGetCUBINSize", rtc.code_size);
   library.find("nvrtcGetCUBIN", rtc.code);
+  rtc.path = library.path();
   return rtc;
 }
 

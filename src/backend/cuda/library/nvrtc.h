@@ -16,6 +16,7 @@ struct Nvrtc {
   decltype(&nvrtcGetProgramLog) log;
   decltype(&nvrtcGetCUBINSize) code_size;
   decltype(&nvrtcGetCUBIN) code;
+  std::string path;
 };
 
 // MissingDevice where it cannot be loaded.

@@ -14,7 +14,7 @@ ConvolutionShape::Axis axis_of(const WindowAxis& axis) {
   return {axis.input, axis.output, axis.kernel, axis.stride, axis.dilation, axis.before};
 }
 
-ConvolutionShape shape_of(const Graph& graph, const Node& node) {
+ConvolutionShape shape_of(const Graph& graph, const Node& node, const Device& device) {
   const ConvShape conv = conv_shape(graph, node);
   return {conv.batch,
           conv.channels,
@@ -23,12 +23,13 @@ ConvolutionShape shape_of(const Graph& graph, const Node& node) {
           axis_of(conv.window.rows),
           axis_of(conv.window.columns),
           in_type(graph, node, 0).dtype,
-          out_type(graph, node, 0).dtype};
+          out_type(graph, node, 0).dtype,
+          device.tf32()};
 }
 
 class Convolution : public NodeKernel {
  public:
-  Convolution(const Graph& graph, const Node& node, Device&) : shape_(shape_of(graph, node)) {}
+  Convolution(const Graph& graph, const Node& node, Device& device) : shape_(shape_of(graph, node, device)) {}
 
  protected:
   void launch(const KernelArgs& args, cudaStream_t stream) override {
@@ -69,9 +70,9 @@ std::string describe(const ConvolutionShape& s, ConvolutionPlan::Kind kind) {
   const auto axis = [](const ConvolutionShape::Axis& a) {
     return fmt::format("{} {} {} {} {} {}", a.input, a.output, a.kernel, a.stride, a.dilation, a.before);
   };
-  return fmt::format("convolution {} {} {} {} {} {} {} {} {}", static_cast<int>(kind), s.batch, s.channels,
+  return fmt::format("convolution {} {} {} {} {} {} {} {} {}{}", static_cast<int>(kind), s.batch, s.channels,
                      s.outputs, s.groups, axis(s.rows), axis(s.columns), name_of(s.dtype),
-                     name_of(s.filter_dtype));
+                     name_of(s.filter_dtype), s.tf32 ? " tf32" : "");
 }
 
 auto maker(const ConvolutionShape& s, ConvolutionPlan::Kind kind) {
@@ -85,7 +86,7 @@ KeptPlan<ConvolutionPlan> plan_for(Device& device, const ConvolutionShape& s, Co
 class CudnnConvolution : public NodeKernel {
  public:
   CudnnConvolution(const Graph& graph, const Node& node, Device& device)
-      : kept_(plan_for(device, shape_of(graph, node), kind_of(node))) {}
+      : kept_(plan_for(device, shape_of(graph, node, device), kind_of(node))) {}
 
   int64_t workspace_bytes() const override { return kept_.plan->workspace_bytes(); }
 
@@ -105,7 +106,7 @@ bool is_empty(const ConvolutionShape& s) {
 
 std::string refuse_cudnn(const Graph& graph, const Node& node, Device& device) {
   if (!device.cudnn_refusal().empty()) return device.cudnn_refusal();
-  const ConvolutionShape s = shape_of(graph, node);
+  const ConvolutionShape s = shape_of(graph, node, device);
   if (is_empty(s)) return "there is nothing to convolve";
   try {
     plan_for(device, s, kind_of(node));
@@ -116,7 +117,7 @@ std::string refuse_cudnn(const Graph& graph, const Node& node, Device& device) {
 }
 
 void prepare_cudnn(const Graph& graph, const Node& node, Device& device) {
-  const ConvolutionShape s = shape_of(graph, node);
+  const ConvolutionShape s = shape_of(graph, node, device);
   if (device.cudnn_refusal().empty() && !is_empty(s))
     device.kept_plans().start<ConvolutionPlan>(device, describe(s, kind_of(node)), maker(s, kind_of(node)));
 }
