@@ -6,6 +6,7 @@
 // has run by the time it is put there, so an event is complete when it is made.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,6 +42,14 @@ class Event {
 };
 using EventPtr = std::shared_ptr<Event>;
 
+// Work that was recorded once, to be put on its stream again and again in one call: where each kernel takes
+// a few microseconds, handing them over one by one takes longer than they run.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void replay() = 0;
+};
+
 // A queue of work that runs in order. Memory that is given to it stays as it is until the work has run: see
 // record() and synchronize(). Several threads may put work on one.
 class Stream {
@@ -51,6 +60,9 @@ class Stream {
   // Between any two kinds of memory; of the host's, pinned.
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
   virtual void zero(void* at, int64_t bytes) = 0;
+  // Calls `put`, which may put kernels, copies and zeroing here and nothing elsewhere: none of it runs, all
+  // of it is recorded. Null where this stream records nothing, or not that; then nothing has happened.
+  virtual std::unique_ptr<Recording> capture(const std::function<void()>& /*put*/) { return nullptr; }
   virtual EventPtr record() = 0;
   // What comes after runs when the event, of any stream of this device, is complete.
   virtual void wait(const EventPtr& event) = 0;

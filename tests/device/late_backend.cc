@@ -154,6 +154,18 @@ class LateEvent : public Event {
   int64_t position_;
 };
 
+class LateRecording : public Recording {
+ public:
+  explicit LateRecording(LateQueue& queue) : queue_(queue) {}
+  void replay() override {
+    for (const std::function<void()>& task : tasks) queue_.put(task);
+  }
+  std::vector<std::function<void()>> tasks;
+
+ private:
+  LateQueue& queue_;
+};
+
 class LateStream : public Stream {
  public:
   LateStream(AddressSpace& addresses, Failure& failure)
@@ -165,21 +177,28 @@ class LateStream : public Stream {
       for (void* address : given) all.push_back(addresses_.behind(address));
       return all;
     };
-    queue_.put([&kernel, &failure = failure_, inputs = behind(args.inputs), outputs = behind(args.outputs),
-                workspace = addresses_.behind(args.workspace)] {
+    put([&kernel, &failure = failure_, inputs = behind(args.inputs), outputs = behind(args.outputs),
+         workspace = addresses_.behind(args.workspace)] {
       failure.count_kernel();
       kernel.run({inputs, outputs, workspace});
     });
   }
   void copy(void* to, const void* from, int64_t bytes) override {
-    queue_.put([to = addresses_.behind(to), from = addresses_.behind(from), bytes] {
+    put([to = addresses_.behind(to), from = addresses_.behind(from), bytes] {
       if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
     });
   }
   void zero(void* at, int64_t bytes) override {
-    queue_.put([at = addresses_.behind(at), bytes] {
+    put([at = addresses_.behind(at), bytes] {
       if (bytes > 0) std::memset(at, 0, static_cast<size_t>(bytes));
     });
+  }
+  std::unique_ptr<Recording> capture(const std::function<void()>& put_all) override {
+    auto recording = std::make_unique<LateRecording>(queue_);
+    recorded_ = &recording->tasks;
+    put_all();
+    recorded_ = nullptr;
+    return recording;
   }
   EventPtr record() override { return std::make_shared<LateEvent>(queue_); }
   void wait(const EventPtr& event) override {
@@ -190,9 +209,15 @@ class LateStream : public Stream {
   LateQueue& queue() { return queue_; }
 
  private:
+  void put(std::function<void()> task) {
+    if (recorded_ == nullptr) return queue_.put(std::move(task));
+    recorded_->push_back(std::move(task));
+  }
+
   AddressSpace& addresses_;
   Failure& failure_;
   LateQueue queue_;
+  std::vector<std::function<void()>>* recorded_ = nullptr;  // instead of the queue
 };
 
 struct Device {

@@ -11,6 +11,7 @@
 #include "backend/cuda/kernels/random.h"
 #include "backend/cuda/library/nvml.h"
 #include "base/error.h"
+#include "base/log.h"
 
 namespace lockstep {
 namespace cuda {
@@ -59,48 +60,90 @@ class CudaEvent : public Event {
   cudaEvent_t event_;
 };
 
+class CudaRecording : public Recording {
+ public:
+  CudaRecording(std::shared_ptr<Device> device, StreamKind kind, cudaGraphExec_t work)
+      : device_(std::move(device)), kind_(kind), work_(work) {}
+  ~CudaRecording() override { cudaGraphExecDestroy(work_); }
+  CudaRecording(const CudaRecording&) = delete;
+  CudaRecording& operator=(const CudaRecording&) = delete;
+  void replay() override {
+    device_->use();
+    const std::lock_guard lock(device_->stream_mutex(kind_));
+    require(cudaGraphLaunch(work_, device_->stream(kind_)), "a recorded step");
+  }
+
+ private:
+  std::shared_ptr<Device> device_;
+  StreamKind kind_;
+  cudaGraphExec_t work_;
+};
+
 class CudaStream : public Stream {
  public:
   CudaStream(std::shared_ptr<Device> device, StreamKind kind) : device_(std::move(device)), kind_(kind) {}
 
   void enqueue(Kernel& kernel, const KernelArgs& args) override {
-    device_->use();
-    const std::lock_guard lock(*mutex_);  // a kernel keeps what it prepares for its launch
+    const auto lock = put_here();  // a kernel keeps what it prepares for its launch
     KernelArgs here = args;
     here.queue = queue();
     kernel.run(here);
   }
   void copy(void* to, const void* from, int64_t bytes) override {
     if (bytes == 0) return;
-    device_->use();
+    const auto lock = put_here();
     require(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, queue()), "a copy");
   }
   void zero(void* at, int64_t bytes) override {
     if (bytes == 0) return;
-    device_->use();
+    const auto lock = put_here();
     require(cudaMemsetAsync(at, 0, static_cast<size_t>(bytes), queue()), "zeroing memory");
   }
+  // A library that does something while its work is recorded that cannot be recorded spoils the recording,
+  // and nothing else.
+  std::unique_ptr<Recording> capture(const std::function<void()>& put) override {
+    const auto lock = put_here();
+    if (cudaStreamBeginCapture(queue(), cudaStreamCaptureModeThreadLocal) != cudaSuccess) {
+      cudaGetLastError();
+      return nullptr;
+    }
+    bool complete = true;
+    try {
+      put();
+    } catch (const DeviceError& error) {
+      log_debug("a step is not recorded: {}", error.what());
+      complete = false;
+    }
+    cudaGraph_t graph = nullptr;
+    complete = cudaStreamEndCapture(queue(), &graph) == cudaSuccess && complete;
+    cudaGraphExec_t work = nullptr;
+    if (complete && cudaGraphInstantiate(&work, graph, 0) != cudaSuccess) work = nullptr;
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    cudaGetLastError();
+    if (work == nullptr) return nullptr;
+    return std::make_unique<CudaRecording>(device_, kind_, work);
+  }
   EventPtr record() override {
-    device_->use();
+    const auto lock = put_here();
     return std::make_shared<CudaEvent>(device_, queue());
   }
   void wait(const EventPtr& event) override {
-    device_->use();
+    const auto lock = put_here();
     require(cudaStreamWaitEvent(queue(), static_cast<CudaEvent&>(*event).handle(), 0),
             "waiting for an event");
   }
-  void synchronize() override {
-    device_->use();
-    require(cudaStreamSynchronize(queue()), "waiting for the stream");
-    device_->faults().check();
-  }
+  // For an event, so that others may put work here meanwhile.
+  void synchronize() override { record()->wait(); }
 
  private:
+  std::unique_lock<std::recursive_mutex> put_here() const {
+    device_->use();
+    return std::unique_lock(device_->stream_mutex(kind_));
+  }
   cudaStream_t queue() const { return device_->stream(kind_); }
 
   std::shared_ptr<Device> device_;
   StreamKind kind_;
-  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
 };
 
 class CudaBackend : public Backend {

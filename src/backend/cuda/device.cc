@@ -158,6 +158,7 @@ void Device::free_later(void* memory, MemoryKind kind) {
   Leaving leaving{memory, kind, {}};
   cudaSetDevice(ordinal_);
   for (size_t i = 0; i < streams_.size(); ++i) {
+    const std::lock_guard lock(stream_mutexes_[i]);
     leaving.behind[i] = find_event();
     if (leaving.behind[i] != nullptr) cudaEventRecord(leaving.behind[i], streams_[i]);
   }

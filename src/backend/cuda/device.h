@@ -53,6 +53,9 @@ class Device {
     return streams_[static_cast<size_t>(kind)];
   }
 
+  // Held by whoever puts something on a stream: while one records what it puts there, nobody else may.
+  std::recursive_mutex& stream_mutex(StreamKind kind) { return stream_mutexes_[static_cast<size_t>(kind)]; }
+
   // Zeroed; DeviceError says how much was free where it is not enough.
   void* allocate(int64_t bytes);
   void* allocate_pinned(int64_t bytes);
@@ -106,6 +109,7 @@ class Device {
   PhaseTimes times_;
   cudaDeviceProp properties_{};
   std::array<cudaStream_t, kStreamKinds> streams_{};
+  std::array<std::recursive_mutex, kStreamKinds> stream_mutexes_;
   cudaStream_t setup_ = nullptr;  // zeroes new memory without waiting for the others
   mutable std::mutex mutex_;
   std::map<void*, int64_t> sizes_;  // of what is allocated on the device

@@ -17,6 +17,12 @@ namespace {
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
+int driver_version(void* driver) {
+  const auto ask = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDriverGetVersion"));
+  int version = 0;
+  return ask != nullptr && ask(&version) == 0 ? version : 0;
+}
+
 // A library in its own words, or why it cannot be loaded.
 template <typename Describe>
 std::string library_line(const char* name, const char* use, const Describe& describe) {
@@ -29,13 +35,12 @@ std::string library_line(const char* name, const char* use, const Describe& desc
 
 }  // namespace
 
-// The runtime is linked into the program and finds the driver's library by itself; asking for that library
-// first distinguishes a machine without a driver from one whose driver is of no use.
+// The driver's library is asked before the runtime, which is linked into the program and takes a tenth of a
+// second to begin: that distinguishes a machine without a driver from one whose driver is of no use.
 std::string refuse_driver() {
-  if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) == nullptr)
-    return fmt::format("no NVIDIA driver on this machine ({})", dlerror());
-  int has = 0;
-  cudaDriverGetVersion(&has);
+  void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (driver == nullptr) return fmt::format("no NVIDIA driver on this machine ({})", dlerror());
+  const int has = driver_version(driver);
   if (has < CUDART_VERSION / 1000 * 1000)
     return fmt::format("the NVIDIA driver serves CUDA {}, this program needs {}.0: update the driver",
                        version_text(has), CUDART_VERSION / 1000);

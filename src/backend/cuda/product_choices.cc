@@ -78,7 +78,7 @@ bool ProductChoices::has(const MatmulShape& shape) const {
   return known_.contains(text_of(shape));
 }
 
-AlgorithmChoice ProductChoices::choose(const MatmulPlan& plan, bool keeps_memory) {
+std::optional<AlgorithmChoice> ProductChoices::choose(const MatmulPlan& plan, bool keeps_memory) {
   const std::string shape = text_of(plan.shape());
   const std::lock_guard lock(mutex_);
   if (const auto known = known_.find(shape); known != known_.end()) return known->second;
@@ -86,10 +86,11 @@ AlgorithmChoice ProductChoices::choose(const MatmulPlan& plan, bool keeps_memory
   const auto stored = AlgorithmChoice::parse(disk_.read(key, "algorithm"));
   if (stored && plan.accepts(*stored)) return known_.emplace(shape, *stored).first->second;
   const PhaseTimes::Scope scope(times_, "products tried");
-  const AlgorithmChoice choice = fastest(plan);
+  const std::optional<AlgorithmChoice> choice = fastest(plan);
   if (!keeps_memory) free_memory();
-  disk_.write(key, "algorithm", choice.text());
-  return known_.emplace(shape, choice).first->second;
+  if (!choice) return std::nullopt;
+  disk_.write(key, "algorithm", choice->text());
+  return known_.emplace(shape, *choice).first->second;
 }
 
 void* ProductChoices::memory(int64_t bytes) {
@@ -114,10 +115,11 @@ void ProductChoices::free_memory() {
   memory_bytes_ = 0;
 }
 
-AlgorithmChoice ProductChoices::fastest(const MatmulPlan& plan) {
+std::optional<AlgorithmChoice> ProductChoices::fastest(const MatmulPlan& plan) {
   const MatmulShape& s = plan.shape();
   const std::vector<AlgorithmChoice> candidates =
       plan.candidates(s.flops() < kLongFlops ? kProposals : kProposalsOfLongOnes, {});
+  if (candidates.empty()) return std::nullopt;
   if (candidates.size() == 1 || s.flops() < kLeastFlops) return candidates.at(0);
 
   const int64_t a_count = elements(s.m * s.k, s.batch, s.a_stride);

@@ -29,9 +29,9 @@ class ProductChoices {
   ProductChoices(const ProductChoices&) = delete;
   ProductChoices& operator=(const ProductChoices&) = delete;
 
-  // The plan must have candidates. What they are tried in stays allocated where `keeps_memory`, until
-  // release_memory(): for one who chooses for many.
-  AlgorithmChoice choose(const MatmulPlan& plan, bool keeps_memory = false);
+  // None where the library has no algorithm. What candidates are tried in stays allocated where
+  // `keeps_memory`, until release_memory(): for one who chooses for many.
+  std::optional<AlgorithmChoice> choose(const MatmulPlan& plan, bool keeps_memory = false);
   bool has(const MatmulShape& shape) const;
   void release_memory();
 
@@ -42,7 +42,7 @@ class ProductChoices {
   // Null where the device has no room.
   void* memory(int64_t bytes);
   void free_memory();
-  AlgorithmChoice fastest(const MatmulPlan& plan);
+  std::optional<AlgorithmChoice> fastest(const MatmulPlan& plan);
   AlgorithmChoice fastest_of(const std::vector<AlgorithmChoice>& candidates, const MatmulPlan& plan,
                              const Parts& parts) const;
 

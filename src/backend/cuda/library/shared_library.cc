@@ -1,7 +1,9 @@
 #include "backend/cuda/library/shared_library.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <link.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -26,6 +28,16 @@ SharedLibrary::SharedLibrary(const std::vector<std::string>& names, const std::s
   }
   link_map* map = nullptr;
   if (dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr) path_ = map->l_name;
+  read_ahead();
+}
+
+// The code of its kernels is read as they are first used, in pieces from all over the file. Where the system
+// does not have the file in memory that takes seconds, and in one go a fraction of one.
+void SharedLibrary::read_ahead() const {
+  const int file = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  posix_fadvise(file, 0, 0, POSIX_FADV_WILLNEED);
+  close(file);
 }
 
 void* SharedLibrary::address(const char* symbol) const {

@@ -24,6 +24,7 @@ class SharedLibrary {
 
  private:
   void* address(const char* symbol) const;
+  void read_ahead() const;
 
   void* handle_ = nullptr;
   std::string path_;

@@ -7,7 +7,6 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr int kProposals = 8;
 constexpr int64_t kMostWorkspace = int64_t{32} << 20;
 
 MatmulShape shape_of_operands(const Graph& graph, const Node& node, const Device& device) {
@@ -58,7 +57,7 @@ class Matmul : public NodeKernel {
       : bytes_(out_type(graph, node, 0).bytes()), shape_(shape_of(graph, node, device)) {
     if (is_empty(shape_)) return;
     plan_ = std::make_unique<MatmulPlan>(device.products(), shape_, kMostWorkspace);
-    choice_ = device.product_choices().choose(*plan_);
+    choice_ = device.product_choices().choose(*plan_).value();
   }
 
   int64_t workspace_bytes() const override { return choice_.workspace; }
@@ -91,8 +90,7 @@ std::string refuse(const Graph& graph, const Node& node, Device& device) {
     return "there is nothing to multiply";
   }
   if (device.product_choices().has(shape)) return "";
-  const MatmulPlan plan(device.products(), shape, kMostWorkspace);
-  if (!plan.candidates(kProposals, {}).empty()) return "";
+  if (device.product_choices().choose(MatmulPlan(device.products(), shape, kMostWorkspace))) return "";
   return fmt::format("cuBLASLt has no algorithm without atomics for {}", shape.text());
 }
 
@@ -100,8 +98,7 @@ std::string refuse(const Graph& graph, const Node& node, Device& device) {
 void prepare(const Graph& graph, const Node& node, Device& device) {
   const MatmulShape shape = shape_of(graph, node, device);
   if (is_empty(shape) || device.product_choices().has(shape)) return;
-  const MatmulPlan plan(device.products(), shape, kMostWorkspace);
-  if (!plan.candidates(1, {}).empty()) device.product_choices().choose(plan, true);
+  device.product_choices().choose(MatmulPlan(device.products(), shape, kMostWorkspace), true);
 }
 
 }  // namespace
