@@ -3,18 +3,23 @@
 A step is forward, backward, clipping of the gradient norm and AdamW; same sizes and batch for everyone. Ours computes in bf16
 with f32 parameters, gradients and optimizer state; so does PyTorch for gpt2 (autocast). For the others PyTorch has all of it in
 bf16, which is its faster way and moves half of the bytes. Each turn is a process of its own. Compared are tokens or images per second, the most memory that tensors took on the device, and
-the time to the end of the first step. The floor is what matrix products alone would take at the rate that a large one
+the time to the end of the first step; and, of one model, that of the whole program with nothing cached and with what an
+earlier start has left. The floor is what matrix products alone would take at the rate that a large one
 reaches on this machine (8192 cubed, bf16, random operands).
 
 `LOCKSTEP_PROGRAM` names a program that was built with the CUDA backend (build/cuda/lockstep unless it is set).
 """
 
 import argparse
+import json
 import os
 import pathlib
+import shutil
+import subprocess
 import sys
+import tempfile
 
-from harness import OURS, PEERS_PYTHON, ROOT, Bench, Metric, run_json
+from harness import OURS, PEERS_PYTHON, ROOT, Bench, Metric, RunFailed, run_json
 
 PROGRAM = pathlib.Path(os.environ.get("LOCKSTEP_PROGRAM") or ROOT / "build" / "cuda" / "lockstep")
 GIB = 2**30
@@ -78,6 +83,45 @@ class Case:
         return {OURS: self.ours, **{f"torch {mode}": lambda mode=mode: self.torch(mode) for mode in self.args.modes}}
 
 
+START = "start of gpt2 124M"
+START_JOB = """
+name: start
+device: cuda
+model: {family: gpt, layers: 12, dim: 768, heads: 12, vocab: 50304, seq: 1024}
+data: {train: {format: synthetic}}
+train: {steps: 1, global_batch: 64, microbatch: 64, precision: bf16, optimizer: {name: adamw}, lr: {base: 1e-4}}
+output: run
+"""
+
+
+class Start:
+    """From the start of the process to the end of its first step; PyTorch's imports are not counted."""
+
+    def __init__(self, args):
+        self.args = args
+        self.kept = tempfile.mkdtemp(prefix="gpu-start.")  # what our earlier starts have left
+
+    def ours(self, cached):
+        with tempfile.TemporaryDirectory(prefix="gpu-start.") as folder:
+            cache = self.kept if cached else folder
+            (pathlib.Path(folder) / "job.yaml").write_text(START_JOB)
+            env = {**os.environ, "LOCKSTEP_CACHE": cache}
+            done = subprocess.run([PROGRAM, "train", "job.yaml"], cwd=folder, env=env, capture_output=True, text=True)
+            if done.returncode != 0:
+                raise RunFailed(f"lockstep train: exit code {done.returncode}: {done.stderr[-300:]}")
+            summary = json.loads((pathlib.Path(folder) / "run" / "summary.json").read_text())
+            return {"seconds": summary["time_to_first_step_s"]}
+
+    def torch(self, mode):
+        command = [PEERS_PYTHON, ROOT / "bench" / "peers" / "torch_gpu.py", "--case", "gpt2", "--mode", mode]
+        return {"seconds": run_json([*command, "--batch", 64, "--seq", 1024, "--steps", 1])["first_step_s"]}
+
+    def runners(self):
+        self.ours(cached=True)  # fills the cache
+        ours = {OURS: lambda: self.ours(cached=False), "ours, cached": lambda: self.ours(cached=True)}
+        return {**ours, **{f"torch {mode}": lambda mode=mode: self.torch(mode) for mode in self.args.modes}}
+
+
 def metrics(case):
     unit = "images/s" if case.attention is None else "tokens/s"
     return [
@@ -102,7 +146,12 @@ def main():
     for name in names:
         case = Case(name, args, measured["rate"])
         bench.measure(name, case.runners(), metrics(case), args.repeats)
-    bench.take_others([name for name in names])
+    if not args.case or args.case in START:
+        names.append(START)
+        start = Start(args)
+        bench.measure(START, start.runners(), [Metric("end of the first step", "s", "lower", lambda f: f["seconds"])], max(3, args.repeats))
+        shutil.rmtree(start.kept)
+    bench.take_others(names)
     return bench.finish()
 
 
