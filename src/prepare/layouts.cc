@@ -65,7 +65,7 @@ class LayoutPlanner {
     layout.recompute = Recompute::kBlock;
     const PlannedLayout most = attempt(layout);
     if (!most.fits) return most;
-    for (const Recompute recompute : {Recompute::kNone, Recompute::kCheap}) {
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kFused, Recompute::kCheap}) {
       if (recompute < spec_.train.recompute) continue;
       layout.recompute = recompute;
       if (const PlannedLayout planned = attempt(layout); planned.fits) return planned;
