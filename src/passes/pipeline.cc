@@ -87,9 +87,9 @@ void check_stage(const Graph& graph, Stage stage) {
 }  // namespace
 
 Recompute parse_recompute(std::string_view name) {
-  for (const Recompute policy : {Recompute::kNone, Recompute::kCheap, Recompute::kBlock})
+  for (const Recompute policy : {Recompute::kNone, Recompute::kFused, Recompute::kCheap, Recompute::kBlock})
     if (name_of(policy) == name) return policy;
-  throw UserError("recompute is {}; use none, cheap or block", name);
+  throw UserError("recompute is {}; use none, fused, cheap or block", name);
 }
 
 std::span<const Pass> all_passes() { return kPasses; }

@@ -71,7 +71,7 @@ class LayoutPlanner {
       if (PlannedLayout offloaded = attempt(layout); offloaded.fits) most = offloaded;
     }
     if (!most.fits) return most;
-    for (const Recompute recompute : {Recompute::kNone, Recompute::kCheap}) {
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kFused, Recompute::kCheap}) {
       if (recompute < spec_.train.recompute) continue;
       layout.recompute = recompute;
       if (const PlannedLayout planned = attempt(layout); planned.fits) return planned;

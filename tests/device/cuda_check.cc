@@ -1,7 +1,10 @@
 // The CUDA backend on a machine with a GPU:
 //
-//   cuda_check ops CASES [JOBS]   every op case against the interpreter, and two runs against each other
-//   cuda_check train              small models against the CPU backend, and two runs against each other
+//   cuda_check ops CASES [JOBS [FILE ...]]   every op case, or those of some files, against the interpreter,
+//   and
+//                                            two runs against each other
+//   cuda_check train                         small models against the CPU backend, and two runs against each
+//   other
 //
 // Each file of cases and each model runs in a process of its own: a device that faulted stays unusable for
 // the process that made it. Ends with a table of what failed and what was refused.
@@ -10,8 +13,10 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
@@ -19,6 +24,7 @@
 #include "model/gpt.h"
 #include "model/llama.h"
 #include "model/resnet.h"
+#include "model/stored_params.h"
 #include "model/tabular.h"
 #include "ops/op_driver.h"
 #include "train/step/synthetic.h"
@@ -140,9 +146,12 @@ int check_file(const std::string& file, const std::vector<OpCase>& cases) {
   return wrong == 0 ? 0 : 1;
 }
 
-int check_ops(const std::string& folder, int jobs) {
+// `wanted`: names of files, without the ending; none: all of them.
+int check_ops(const std::string& folder, int jobs, const std::set<std::string>& wanted) {
   std::map<std::string, std::vector<OpCase>> files;
-  for (const OpCase& op_case : read_cases(folder)) files[op_case.file].push_back(op_case);
+  for (const OpCase& op_case : read_cases(folder))
+    if (wanted.empty() || wanted.count(std::filesystem::path(op_case.file).stem()) > 0)
+      files[op_case.file].push_back(op_case);
   std::vector<std::pair<std::string, std::function<int()>>> bodies;
   for (const auto& [file, cases] : files)
     bodies.emplace_back(file, [&file = file, &cases = cases] { return check_file(file, cases); });
@@ -208,10 +217,14 @@ LlamaSizes small_llama() {
 }
 
 int check_training() {
-  TrainOptions plain, half, rounded;
+  TrainOptions plain, half, rounded, pure, narrow;
   half.passes.compute = DType::kBF16;
   rounded = half;
   rounded.passes.stochastic_rounding = true;
+  pure = half;
+  pure.passes.recompute = Recompute::kFused;
+  narrow = half;
+  narrow.optimizer.moments = DType::kBF16;
   using Body = std::function<int()>;
   const std::vector<std::pair<std::string, Body>> bodies = {
       {"gpt",
@@ -248,6 +261,16 @@ int check_training() {
        }},
       {"llama", [&] { return check_model("llama", build_llama(small_llama()), plain, 1e-4); }},
       {"llama bf16", [&] { return check_model("llama bf16", build_llama(small_llama()), half, 2e-2); }},
+      {"llama pure",
+       [&] {
+         return check_model("llama bf16_pure", stored_in(DType::kBF16, build_llama(small_llama())), pure,
+                            3e-2);
+       }},
+      {"gpt pure",
+       [&] {
+         return check_model("gpt bf16_pure, bf16 moments",
+                            stored_in(DType::kBF16, build_gpt({2, 128, 2, 101, 2, 128, 0.1})), narrow, 3e-2);
+       }},
   };
   const int failed = in_processes(bodies, 3);
   say("{} models, {} with failures", bodies.size(), failed);
@@ -260,8 +283,9 @@ int check_training() {
 int main(int argc, char** argv) {
   using namespace lockstep::testing;
   const std::string mode = argc > 1 ? argv[1] : "";
-  if (mode == "ops" && argc > 2) return check_ops(argv[2], argc > 3 ? std::atoi(argv[3]) : 4);
+  if (mode == "ops" && argc > 2)
+    return check_ops(argv[2], argc > 3 ? std::atoi(argv[3]) : 4, {argv + std::min(argc, 4), argv + argc});
   if (mode == "train") return check_training();
-  std::fprintf(stderr, "usage: cuda_check ops CASES [JOBS] | train\n");
+  std::fprintf(stderr, "usage: cuda_check ops CASES [JOBS [FILE ...]] | train\n");
   return 2;
 }
