@@ -115,7 +115,10 @@ double median_of(std::vector<double> values) {
 void run_bench_step(const BenchOptions& options) {
   if (options.narrow_moments && options.precision != "bf16_pure")
     throw UserError("--moments bf16 goes with --precision bf16_pure");
-  const auto backend = make_backend(options.device);
+  DeviceOptions device = options.device;
+  device.tf32 = options.precision == "tf32";
+  const auto backend = make_backend(device);
+  if (device.tf32 && !backend->has_tf32()) throw UserError("--precision tf32 needs --device cuda");
   const int64_t libraries = status_bytes("VmHWM");
   const Model built = build_model(options.model);
   const Model model = options.precision == "bf16_pure" ? stored_in(DType::kBF16, built) : built;
@@ -123,7 +126,7 @@ void run_bench_step(const BenchOptions& options) {
   TrainOptions train_options;
   train_options.passes.recompute = parse_recompute(options.recompute);
   train_options.passes.disabled = options.disabled;
-  if (options.precision != "fp32") train_options.passes.compute = DType::kBF16;
+  if (options.precision.starts_with("bf16")) train_options.passes.compute = DType::kBF16;
   if (options.narrow_moments) train_options.optimizer.moments = DType::kBF16;
   const auto start = Clock::now();
   TrainStep train(model, *backend, train_options);
@@ -236,10 +239,11 @@ void add_bench_step_command(CLI::App& bench) {
   command->add_option("--recompute", options->recompute, "none, fused, cheap or block");
   command->add_option("--disable-pass", options->disabled, "leave this pass out");
   command
-      ->add_option(
-          "--precision", options->precision,
-          "fp32; bf16: compute in bf16, parameters and gradients in f32; bf16_pure: these in bf16 too")
-      ->check(CLI::IsMember({"fp32", "bf16", "bf16_pure"}));
+      ->add_option("--precision", options->precision,
+                   "fp32; bf16: compute in bf16, parameters and gradients in f32; bf16_pure: these in bf16 "
+                   "too; tf32: f32 "
+                   "whose products round their operands, on a GPU")
+      ->check(CLI::IsMember({"fp32", "bf16", "bf16_pure", "tf32"}));
   command
       ->add_option_function<std::string>(
           "--moments", [options](const std::string& name) { options->narrow_moments = name == "bf16"; },

@@ -125,7 +125,8 @@ void Executable::follow(const RegionReady& ready) {
   if (ready) ready(plan_.region_bytes);
 }
 
-void Executable::launch(size_t index) {
+// A device that runs late may tell of a failure at a node behind the one that failed.
+void Executable::launch(size_t index) try {
   const Step& step = steps_[index];
   if (!profiling_) return put(step);
   const auto start = std::chrono::steady_clock::now();
@@ -135,6 +136,10 @@ void Executable::launch(size_t index) {
   entry.nanoseconds +=
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
   ++entry.runs;
+} catch (const DeviceError& error) {
+  const auto n = static_cast<size_t>(steps_[index].node);
+  throw DeviceError("{} (seen at {} of {}, {})", error.what(), graph().name(graph().nodes()[n].outputs[0]),
+                    graph().name(), plan_.steps[n].kernel);
 }
 
 void Executable::clear_gaps(size_t& cleared, int64_t bytes) {

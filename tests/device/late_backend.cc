@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -56,10 +57,33 @@ class AddressSpace {
   std::map<char*, Range> ranges_;
 };
 
+// The end of a device: no stream runs anything behind it.
+class Failure {
+ public:
+  explicit Failure(int64_t at) : at_(at) {}
+  void count_kernel() {
+    if (at_ > 0 && ++kernels_ == at_) throw DeviceError("kernel {} was made to fail", at_);
+  }
+  void tell(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    if (what_.empty()) what_ = what;
+  }
+  std::string what() const {
+    const std::lock_guard lock(mutex_);
+    return what_;
+  }
+
+ private:
+  int64_t at_;
+  std::atomic<int64_t> kernels_ = 0;
+  mutable std::mutex mutex_;
+  std::string what_;
+};
+
 // Runs tasks in order on a thread of its own, up to the last that somebody waits for.
 class LateQueue {
  public:
-  LateQueue() : thread_([this] { serve(); }) {}
+  explicit LateQueue(Failure& failure) : failure_(failure), thread_([this] { serve(); }) {}
   ~LateQueue() {
     {
       const std::lock_guard lock(mutex_);
@@ -87,7 +111,7 @@ class LateQueue {
     wanted_ = std::max(wanted_, position);
     wake_.notify_all();
     done_changed_.wait(lock, [&] { return done_ >= position; });
-    if (!error_.empty()) throw DeviceError("late device: {}", error_);
+    if (const std::string what = failure_.what(); !what.empty()) throw DeviceError("late device: {}", what);
   }
 
  private:
@@ -99,15 +123,13 @@ class LateQueue {
       std::function<void()> task = std::move(tasks_.front());
       tasks_.pop_front();
       lock.unlock();
-      std::string failed;
       try {
-        task();
+        if (failure_.what().empty()) task();
       } catch (const std::exception& error) {
-        failed = error.what();
+        failure_.tell(error.what());
       }
       task = nullptr;
       lock.lock();
-      if (error_.empty()) error_ = failed;
       ++done_;
       done_changed_.notify_all();
     }
@@ -118,7 +140,7 @@ class LateQueue {
   std::deque<std::function<void()>> tasks_;
   int64_t put_ = 0, done_ = 0, wanted_ = 0;
   bool stopping_ = false;
-  std::string error_;
+  Failure& failure_;
   std::thread thread_;
 };
 
@@ -134,7 +156,8 @@ class LateEvent : public Event {
 
 class LateStream : public Stream {
  public:
-  explicit LateStream(AddressSpace& addresses) : addresses_(addresses) {}
+  LateStream(AddressSpace& addresses, Failure& failure)
+      : addresses_(addresses), failure_(failure), queue_(failure) {}
 
   void enqueue(Kernel& kernel, const KernelArgs& args) override {
     const auto behind = [&](std::span<void* const> given) {
@@ -142,8 +165,9 @@ class LateStream : public Stream {
       for (void* address : given) all.push_back(addresses_.behind(address));
       return all;
     };
-    queue_.put([&kernel, inputs = behind(args.inputs), outputs = behind(args.outputs),
+    queue_.put([&kernel, &failure = failure_, inputs = behind(args.inputs), outputs = behind(args.outputs),
                 workspace = addresses_.behind(args.workspace)] {
+      failure.count_kernel();
       kernel.run({inputs, outputs, workspace});
     });
   }
@@ -167,13 +191,17 @@ class LateStream : public Stream {
 
  private:
   AddressSpace& addresses_;
+  Failure& failure_;
   LateQueue queue_;
 };
 
 struct Device {
+  explicit Device(int64_t fails_at) : failure(fails_at) {}
+
   AddressSpace addresses;
-  std::array<LateStream, kStreamKinds> streams{LateStream(addresses), LateStream(addresses),
-                                               LateStream(addresses)};
+  Failure failure;
+  std::array<LateStream, kStreamKinds> streams{LateStream(addresses, failure), LateStream(addresses, failure),
+                                               LateStream(addresses, failure)};
   LateStream& stream(StreamKind kind) { return streams[static_cast<size_t>(kind)]; }
   // Work that is left over may wait for that of another stream.
   void drain() {
@@ -214,7 +242,8 @@ class LateBuffer : public Buffer {
 
 class LateBackend : public Backend {
  public:
-  explicit LateBackend(int threads) : cpu_(make_cpu_backend(threads)) {}
+  LateBackend(int threads, int64_t fails_at)
+      : cpu_(make_cpu_backend(threads)), device_(std::make_shared<Device>(fails_at)) {}
   std::string name() const override { return "late"; }
   std::string architecture() const override { return cpu_->architecture(); }
   int host_threads() const override { return cpu_->host_threads(); }
@@ -227,11 +256,13 @@ class LateBackend : public Backend {
 
  private:
   std::unique_ptr<Backend> cpu_;
-  std::shared_ptr<Device> device_ = std::make_shared<Device>();
+  std::shared_ptr<Device> device_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_late_backend(int threads) { return std::make_unique<LateBackend>(threads); }
+std::unique_ptr<Backend> make_late_backend(int threads, int64_t fails_at) {
+  return std::make_unique<LateBackend>(threads, fails_at);
+}
 
 }  // namespace lockstep::testing

@@ -10,6 +10,8 @@
 
 namespace lockstep::testing {
 
-std::unique_ptr<Backend> make_late_backend(int threads);
+// `fails_at`: the kernel, of all that run, counted from 1, at which the device fails; from then on nothing
+// runs, and whoever waits is told. 0: it does not fail.
+std::unique_ptr<Backend> make_late_backend(int threads, int64_t fails_at = 0);
 
 }  // namespace lockstep::testing

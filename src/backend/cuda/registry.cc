@@ -1,6 +1,7 @@
 // The one list of CUDA kernels, by family: nodes/<family>.cc adds those of its ops. Several kernels may serve
 // one op; the first that does not refuse is taken.
 #include "backend/cuda/kernel_def.h"
+#include "backend/cuda/product_choices.h"
 
 namespace lockstep::cuda {
 
@@ -55,6 +56,17 @@ KernelChoice choose_kernel(const Graph& graph, const Node& node, Device& device)
     break;
   }
   return choice;
+}
+
+// The last families of the list first: plans of libraries are made beside, while products are tried here.
+void prepare_kernels(const Graph& graph, Device& device) {
+  const KernelDefs& defs = all_kernels();
+  for (size_t d = defs.size(); d-- > 0;) {
+    if (defs[d].prepare == nullptr) continue;
+    for (const Node& node : graph.nodes())
+      if (serves(defs[d], node)) defs[d].prepare(graph, node, device);
+  }
+  device.product_choices().release_memory();
 }
 
 }  // namespace lockstep::cuda
