@@ -31,6 +31,7 @@ struct BenchOptions {
   std::string recompute = "none";
   std::vector<std::string> disabled;
   std::string precision = "fp32";
+  bool narrow_moments = false;
   bool json = false;
   bool profile = false;
   bool floor = false;
@@ -112,6 +113,8 @@ double median_of(std::vector<double> values) {
 }
 
 void run_bench_step(const BenchOptions& options) {
+  if (options.narrow_moments && options.precision != "bf16_pure")
+    throw UserError("--moments bf16 goes with --precision bf16_pure");
   DeviceOptions device = options.device;
   device.tf32 = options.precision == "tf32";
   const auto backend = make_backend(device);
@@ -124,6 +127,7 @@ void run_bench_step(const BenchOptions& options) {
   train_options.passes.recompute = parse_recompute(options.recompute);
   train_options.passes.disabled = options.disabled;
   if (options.precision.starts_with("bf16")) train_options.passes.compute = DType::kBF16;
+  if (options.narrow_moments) train_options.optimizer.moments = DType::kBF16;
   const auto start = Clock::now();
   TrainStep train(model, *backend, train_options);
   const double ready_ms = milliseconds_since(start);
@@ -168,6 +172,7 @@ void run_bench_step(const BenchOptions& options) {
   nlohmann::json report = {{"model", options.model.model},
                            {"device", backend->name()},
                            {"precision", options.precision},
+                           {"moments", options.narrow_moments ? "bf16" : "fp32"},
                            {"threads", options.device.threads},
                            {"architecture", backend->architecture()},
                            {"parameters", train.param_count()},
@@ -231,7 +236,7 @@ void add_bench_step_command(CLI::App& bench) {
       ->check(CLI::PositiveNumber);
   command->add_option("--steps", options->steps, "steps to time")->check(CLI::PositiveNumber);
   command->add_option("--warmup", options->warmup, "steps before")->check(CLI::NonNegativeNumber);
-  command->add_option("--recompute", options->recompute, "none, cheap or block");
+  command->add_option("--recompute", options->recompute, "none, fused, cheap or block");
   command->add_option("--disable-pass", options->disabled, "leave this pass out");
   command
       ->add_option("--precision", options->precision,
@@ -239,6 +244,11 @@ void add_bench_step_command(CLI::App& bench) {
                    "too; tf32: f32 "
                    "whose products round their operands, on a GPU")
       ->check(CLI::IsMember({"fp32", "bf16", "bf16_pure", "tf32"}));
+  command
+      ->add_option_function<std::string>(
+          "--moments", [options](const std::string& name) { options->narrow_moments = name == "bf16"; },
+          "of AdamW, with bf16_pure: fp32 or bf16")
+      ->check(CLI::IsMember({"fp32", "bf16"}));
   command->add_flag("--json", options->json, "print one JSON object");
   command->add_flag("--profile", options->profile, "time every step of the plan");
   command->add_flag("--floor", options->floor,

@@ -97,6 +97,10 @@ LOCKSTEP_CHOICE_NAMES(LoraInit, "uniform", "gaussian")
 enum class TrainMode : uint8_t { kSync, kAsync };
 LOCKSTEP_CHOICE_NAMES(TrainMode, "sync", "async")
 
+// What of a device's memory is moved to the host's.
+enum class Offload : uint8_t { kNone, kState };
+LOCKSTEP_CHOICE_NAMES(Offload, "none", "state")
+
 enum class ReduceVia : uint8_t { kDirect, kRing, kServer, kNone };
 LOCKSTEP_CHOICE_NAMES(ReduceVia, "direct", "ring", "server", "none")
 

@@ -26,9 +26,10 @@ struct Change {
 
 std::vector<Change> recompute_changes(const JobSpec& spec) {
   std::vector<Change> changes;
-  for (const Recompute policy : {Recompute::kCheap, Recompute::kBlock})
+  for (const Recompute policy : {Recompute::kFused, Recompute::kCheap, Recompute::kBlock})
     if (policy > spec.train.recompute)
-      changes.push_back({fmt::format("train.recompute={}", name_of(policy)), "the same bits, more time",
+      changes.push_back({fmt::format("train.recompute={}", name_of(policy)),
+                         policy == Recompute::kFused ? "the same bits" : "the same bits, more time",
                          [policy](JobSpec& job) { job.train.recompute = policy; }});
   return changes;
 }

@@ -20,6 +20,7 @@ OptimizerSettings optimizer_of(const JobSpec& spec) {
   settings.nesterov = from.nesterov;
   settings.clip_norm = spec.train.clip_norm;
   if (spec.train.moments == MomentType::kBf16) settings.moments = DType::kBF16;
+  settings.offloaded = spec.strategy.offload == Offload::kState;
   return settings;
 }
 

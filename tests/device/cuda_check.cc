@@ -1,10 +1,12 @@
 // The CUDA backend on a machine with a GPU:
 //
-//   cuda_check ops CASES [JOBS]   every op case against the interpreter, and two runs against each other
-//   cuda_check train              small models against the CPU backend, and two runs against each other
-//   cuda_check failure JOB OUTPUT N   trains a job on a GPU that fails at its N-th matrix product: code 0
+//   cuda_check ops CASES [JOBS [FILE ...]]: every op case, or those of some files, against the interpreter,
+//   and
+//     two runs against each other
+//   cuda_check train: small models against the CPU backend, and two runs against each other
+//   cuda_check failure JOB OUTPUT N: trains a job on a GPU that fails at its N-th matrix product; code 0
 //   where
-//                                     that was told as it should be
+//     that was told as it should be
 //
 // Each file of cases and each model runs in a process of its own: a device that faulted stays unusable for
 // the process that made it. Ends with a table of what failed and what was refused.
@@ -13,9 +15,11 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <map>
+#include <set>
 
 #include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
@@ -26,6 +30,7 @@
 #include "model/gpt.h"
 #include "model/llama.h"
 #include "model/resnet.h"
+#include "model/stored_params.h"
 #include "model/tabular.h"
 #include "observe/summary.h"
 #include "ops/op_driver.h"
@@ -149,9 +154,12 @@ int check_file(const std::string& file, const std::vector<OpCase>& cases) {
   return wrong == 0 ? 0 : 1;
 }
 
-int check_ops(const std::string& folder, int jobs) {
+// `wanted`: names of files, without the ending; none: all of them.
+int check_ops(const std::string& folder, int jobs, const std::set<std::string>& wanted) {
   std::map<std::string, std::vector<OpCase>> files;
-  for (const OpCase& op_case : read_cases(folder)) files[op_case.file].push_back(op_case);
+  for (const OpCase& op_case : read_cases(folder))
+    if (wanted.empty() || wanted.count(std::filesystem::path(op_case.file).stem()) > 0)
+      files[op_case.file].push_back(op_case);
   std::vector<std::pair<std::string, std::function<int()>>> bodies;
   for (const auto& [file, cases] : files)
     bodies.emplace_back(file, [&file = file, &cases = cases] { return check_file(file, cases); });
@@ -267,10 +275,14 @@ int check_failure(const std::string& job, const std::string& output, int64_t fai
 }
 
 int check_training() {
-  TrainOptions plain, half, rounded;
+  TrainOptions plain, half, rounded, pure, narrow;
   half.passes.compute = DType::kBF16;
   rounded = half;
   rounded.passes.stochastic_rounding = true;
+  pure = half;
+  pure.passes.recompute = Recompute::kFused;
+  narrow = half;
+  narrow.optimizer.moments = DType::kBF16;
   using Body = std::function<int()>;
   const std::vector<std::pair<std::string, Body>> bodies = {
       {"gpt",
@@ -314,6 +326,16 @@ int check_training() {
          return check_model("resnet tf32", build_resnet({18, 8, 64, 5, 8}), plain, 2e-2, 1, {.tf32 = true});
        }},
       {"llama bf16", [&] { return check_model("llama bf16", build_llama(small_llama()), half, 2e-2); }},
+      {"llama pure",
+       [&] {
+         return check_model("llama bf16_pure", stored_in(DType::kBF16, build_llama(small_llama())), pure,
+                            3e-2);
+       }},
+      {"gpt pure",
+       [&] {
+         return check_model("gpt bf16_pure, bf16 moments",
+                            stored_in(DType::kBF16, build_gpt({2, 128, 2, 101, 2, 128, 0.1})), narrow, 3e-2);
+       }},
   };
   const int failed = in_processes(bodies, 3);
   say("{} models, {} with failures", bodies.size(), failed);
@@ -326,9 +348,10 @@ int check_training() {
 int main(int argc, char** argv) {
   using namespace lockstep::testing;
   const std::string mode = argc > 1 ? argv[1] : "";
-  if (mode == "ops" && argc > 2) return check_ops(argv[2], argc > 3 ? std::atoi(argv[3]) : 4);
+  if (mode == "ops" && argc > 2)
+    return check_ops(argv[2], argc > 3 ? std::atoi(argv[3]) : 4, {argv + std::min(argc, 4), argv + argc});
   if (mode == "train") return check_training();
   if (mode == "failure" && argc > 4) return check_failure(argv[2], argv[3], std::atoll(argv[4]));
-  std::fprintf(stderr, "usage: cuda_check ops CASES [JOBS] | train | failure JOB OUTPUT N\n");
+  std::fprintf(stderr, "usage: cuda_check ops CASES [JOBS [FILE ...]] | train | failure JOB OUTPUT N\n");
   return 2;
 }

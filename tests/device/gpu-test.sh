@@ -8,7 +8,7 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 programs=${GPU_PROGRAMS:?run it through ./dev gpu-test}
 logs=${LOCKSTEP_GPU_LOGS:-build/gpu-test}
 mkdir -p "$logs"
-groups=(shapes rows losses tables optimizers images attention pointwise products)
+groups=(shapes rows losses tables optimizers rounded images attention pointwise products)
 wanted=" ${*:-ops train kernels workers failures sanitize} "
 failed=0
 table=()
@@ -38,7 +38,7 @@ if [[ $wanted == *" sanitize "* ]]; then
   sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
   # The libraries' kernels are not ours to check, and racecheck takes minutes over one of cuBLAS's.
   for tool in memcheck racecheck initcheck; do
-    for group in "${groups[@]:0:8}"; do
+    for group in "${groups[@]:0:9}"; do
       LOCKSTEP_KERNELS_ONLY=1 step "$tool-$group" 90 "$sanitizer" --tool "$tool" --print-limit 20 --error-exitcode 1 \
         "$programs/kernel_check" "$group"
     done

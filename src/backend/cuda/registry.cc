@@ -8,7 +8,8 @@ namespace lockstep::cuda {
 // clang-format off
 #define LOCKSTEP_CUDA_FAMILIES(X) \
   X(products) X(shapes) X(pointwise) X(reductions) X(losses) X(row_norms) X(channel_norms) X(convolutions) X(pools) \
-  X(attention) X(rope) X(tables) X(random) X(optimizers) X(row_updates)
+  X(attention) X(rope) X(tables) X(random) X(optimizers) X(rounded_updates) \
+  X(row_updates)
 // clang-format on
 
 #define DECLARE(name) void add_##name(KernelDefs& defs);
