@@ -193,6 +193,9 @@ void require_fit(const JobSpec& spec, const ResolvedJob& job, const JobPlan& pla
   if (room.taken_by(plan) <= room.bytes || room.bytes == 0) return;
   Search search(spec, plan, room, inputs, backend);
   for (const Change& change : recompute_changes(spec)) search.attempt(change);
+  if (room.on_device && spec.strategy.offload == Offload::kNone)
+    search.attempt({"strategy.offload=state", "the same bits, the state crosses the bus in every step",
+                    [](JobSpec& changed) { changed.strategy.offload = Offload::kState; }});
   for (const Change& change : zero_changes(spec)) search.attempt(change);
   search.try_microbatches(job.leaves);
   for (const Change& change : numeric_changes(spec, job.leaves)) search.attempt(change);

@@ -140,6 +140,8 @@ RunSummary TrainRun::run() {
   try {
     naming_place(mesh, [this] { loop(); });
     gather();
+    // While the last checkpoint is written.
+    weights_sha256_ = last_hash();
     if (checkpoints_) checkpoints_->finish();
   } catch (const UserError& error) {
     end("failed", error.what(), kFailed);
@@ -647,7 +649,8 @@ void TrainRun::fill_start(RunSummary& summary) const {
 
 // A device that has failed gives no weights.
 std::string TrainRun::last_hash() try {
-  return asks_for_hash() || !train_.units().empty() ? weights_sha256_ : train_.weights_sha256();
+  const bool is_there = !weights_sha256_.empty() || asks_for_hash() || !train_.units().empty();
+  return is_there ? weights_sha256_ : train_.weights_sha256();
 } catch (const DeviceError&) {
   if (summary_.exit_code == kDone) throw;
   return "";
