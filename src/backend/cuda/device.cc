@@ -21,8 +21,9 @@ class KeptPlans {};
 
 namespace {
 
-// Of the device's memory, for the code of kernels and what libraries keep beside a plan's buffers.
-constexpr int64_t kCodeBytes = int64_t{256} << 20;
+// Of the device's memory, for each worker: its context, the code of kernels, and what libraries keep beside a
+// plan's buffers.
+constexpr int64_t kCodeBytes = int64_t{512} << 20;
 
 [[noreturn]] void throw_missing(const std::string& reason) {
   throw MissingDevice("device cuda: {}; device: cpu trains on the processor", reason);
@@ -176,8 +177,8 @@ void Device::reap(bool wait) {
     while (!leaving_.empty()) {
       bool ready = true;
       for (cudaEvent_t event : leaving_.front().behind)
-        ready = event == nullptr ||
-                ((wait ? cudaEventSynchronize(event) : cudaEventQuery(event)) != cudaErrorNotReady && ready);
+        if (event != nullptr)
+          ready = (wait ? cudaEventSynchronize(event) : cudaEventQuery(event)) != cudaErrorNotReady && ready;
       if (!ready) break;
       done.push_back(leaving_.front());
       leaving_.pop_front();
