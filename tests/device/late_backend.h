@@ -11,5 +11,7 @@
 namespace lockstep::testing {
 
 std::unique_ptr<Backend> make_late_backend(int threads);
+// One whose memory other workers of the host reach (backend/device_sharing.h).
+std::unique_ptr<Backend> make_sharing_late_backend(int threads);
 
 }  // namespace lockstep::testing

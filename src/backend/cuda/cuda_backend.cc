@@ -5,6 +5,7 @@
 #include <array>
 #include <mutex>
 
+#include "backend/cuda/cuda_sharing.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/kernel_def.h"
 #include "backend/cuda/kernels/launch.h"
@@ -105,6 +106,7 @@ class CudaBackend : public Backend {
   explicit CudaBackend(const DeviceOptions& options)
       : host_(make_cpu_backend(options.threads)),
         device_(std::make_shared<Device>(options.local_rank)),
+        sharing_(make_cuda_sharing(device_)),
         streams_{CudaStream(device_, StreamKind::kCompute), CudaStream(device_, StreamKind::kCommunication),
                  CudaStream(device_, StreamKind::kCopy)} {
     device_->products();  // a run without it would end at its first product: better here
@@ -125,11 +127,13 @@ class CudaBackend : public Backend {
     if (kind == MemoryKind::kHost) return host_->allocate(bytes, kind);
     return std::make_unique<CudaBuffer>(device_, bytes, kind);
   }
+  DeviceSharing* sharing() override { return sharing_.get(); }
   Stream& stream(StreamKind kind) override { return streams_[static_cast<size_t>(kind)]; }
 
  private:
   std::unique_ptr<Backend> host_;
   std::shared_ptr<Device> device_;
+  std::unique_ptr<DeviceSharing> sharing_;
   std::array<CudaStream, kStreamKinds> streams_;
 };
 

@@ -32,6 +32,7 @@ class Device {
 
   // What is called by this thread from now on means this device: CUDA's current device belongs to the thread.
   void use() const;
+  int ordinal() const { return ordinal_; }
   const cudaDeviceProp& properties() const { return properties_; }
   std::string architecture();
   cudaStream_t stream(StreamKind kind) const { return streams_[static_cast<size_t>(kind)]; }

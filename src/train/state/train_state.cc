@@ -88,8 +88,11 @@ void TrainState::add_flat_tensors(const FlatLayout& layout, const OptimizerSetti
   const bool fills = ownership_.fills();
   const DType dtype = layout.dtype();
   const bool whole = !ownership_.splits_params();
-  void* const params =
-      whole ? allocate_flat("params", layout.numel(), dtype) : allocate_owned("params", dtype);
+  if (!whole) {
+    flat_buffers_.push_back(flat_memory_(numel(owned_) * size_of(dtype)));
+    flat_["params"] = {flat_buffers_.back()->data(), dtype, true};
+  }
+  void* const params = whole ? allocate_flat("params", layout.numel(), dtype) : flat_buffers_.back()->data();
   for (const FlatEntry& entry : layout.entries()) {
     if (!whole) {
       params_.push_back(split_tensor(entry.name, dtype, entry, params));
