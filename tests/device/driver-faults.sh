@@ -14,7 +14,7 @@ name: faults
 device: cuda
 model: {family: gpt, layers: 1, dim: 16, heads: 2, vocab: 31, seq: 8}
 data: {train: {format: synthetic, samples: 64}, seed: 3}
-train: {steps: 2, global_batch: 4, optimizer: {name: adamw}, lr: {base: 1e-3}}
+train: {steps: 2, global_batch: 4, microbatch: 4, optimizer: {name: adamw}, lr: {base: 1e-3}}
 output: run
 YAML
 
