@@ -43,10 +43,13 @@ class DeviceSharing {
   // writes may be one of the sources.
   virtual void sum(StreamKind stream, DType dtype, const SumSources& sources, void* into, int64_t count) = 0;
 
-  // Gives memory back as soon as nobody has it open any more, looked at now and then.
+  // Keeps memory until reap() finds that nobody has it open any more.
   void retire(std::shared_ptr<Buffer> memory, std::function<bool()> is_closed) {
     const std::lock_guard lock(mutex_);
     retired_.push_back({std::move(memory), std::move(is_closed)});
+  }
+  void reap() {
+    const std::lock_guard lock(mutex_);
     std::erase_if(retired_, [](const Retired& one) { return one.is_closed(); });
   }
 

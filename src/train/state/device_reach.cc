@@ -78,6 +78,7 @@ PeerBuffers::~PeerBuffers() {
     return true;
   };
   for (std::shared_ptr<Buffer>& memory : own_) sharing_.retire(std::move(memory), is_closed);
+  sharing_.reap();
 }
 
 std::byte* PeerBuffers::at(int rank, size_t buffer) const {

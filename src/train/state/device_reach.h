@@ -46,7 +46,10 @@ class DeviceReach {
   std::string text() const;
   DeviceSharing& sharing() const { return *sharing_; }
   // Of what peers may open.
-  std::shared_ptr<Buffer> allocate(int64_t bytes) const { return sharing_->allocate(bytes); }
+  std::shared_ptr<Buffer> allocate(int64_t bytes) const {
+    sharing_->reap();
+    return sharing_->allocate(bytes);
+  }
   // All ranks call it together, each with as many buffers as it has.
   std::unique_ptr<PeerBuffers> open(std::vector<std::shared_ptr<Buffer>> own) const;
 
