@@ -73,6 +73,8 @@ class Stream {
 enum class StreamKind : uint8_t { kCompute, kCommunication, kCopy };
 inline constexpr int kStreamKinds = 3;
 
+class DeviceSharing;
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -101,6 +103,8 @@ class Backend {
   // then. Pinned memory of a backend that works in the host's is like any other.
   virtual std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryKind kind) = 0;
   std::unique_ptr<Buffer> allocate(int64_t bytes) { return allocate(bytes, memory()); }
+  // How other processes of the host reach this device's memory; null where they do not.
+  virtual DeviceSharing* sharing() { return nullptr; }
   virtual Stream& stream(StreamKind kind) = 0;
   Stream& compute() { return stream(StreamKind::kCompute); }
 

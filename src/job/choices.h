@@ -104,7 +104,7 @@ LOCKSTEP_CHOICE_NAMES(Offload, "none", "state")
 enum class ReduceVia : uint8_t { kDirect, kRing, kServer, kNone };
 LOCKSTEP_CHOICE_NAMES(ReduceVia, "direct", "ring", "server", "none")
 
-enum class WorkerTransport : uint8_t { kAuto, kShm, kUcx };
-LOCKSTEP_CHOICE_NAMES(WorkerTransport, "auto", "shm", "ucx")
+enum class WorkerTransport : uint8_t { kAuto, kShm, kUcx, kCudaIpc };
+LOCKSTEP_CHOICE_NAMES(WorkerTransport, "auto", "shm", "ucx", "cuda_ipc")
 
 }  // namespace lockstep

@@ -205,6 +205,7 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("async", record.async);
   visit("compression", record.compression);
   visit("communication", record.communication);
+  visit("device_route", record.device_route);
   visit("mesh", record.mesh);
   visit("zero", record.zero);
   visit("samples_per_second", record.samples_per_second);

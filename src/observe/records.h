@@ -191,6 +191,7 @@ struct RunSummary {
   std::optional<AsyncSummary> async;                  // where workers push at their own pace
   std::optional<CompressionSummary> compression;      // where gradients are, or it was tried
   std::optional<CommunicationSummary> communication;  // where gradients are reduced in buckets
+  std::optional<std::string> device_route;            // of gradients, where devices have memory of their own
   std::optional<std::string> mesh;                    // where workers split the model
   std::optional<int64_t> zero;                        // ZeRO stage, where workers share out what they hold
 

@@ -96,6 +96,7 @@ void add_settings(Facts& facts, const RunSummary& summary) {
   facts.text("batch", batch_text(summary));
   facts.amount("peak lr", summary.peak_lr, short_number(summary.peak_lr, 6));
   facts.text("workers", workers_text(summary));
+  if (summary.device_route) facts.text("devices exchange", *summary.device_route, Fact::Kind::kUncompared);
   if (summary.mesh) facts.text("mesh", *summary.mesh);
   if (summary.zero) facts.whole("ZeRO stage", *summary.zero);
   if (summary.reduction) facts.text("reduction", reduction_text(*summary.reduction), Fact::Kind::kUncompared);

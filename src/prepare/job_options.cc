@@ -34,6 +34,18 @@ PassOptions job_passes(const JobSpec& spec) {
   return passes;
 }
 
+namespace {
+
+DeviceRoute route_of(WorkerTransport transport) {
+  switch (transport) {
+    case WorkerTransport::kAuto: return DeviceRoute::kAuto;
+    case WorkerTransport::kCudaIpc: return DeviceRoute::kDevice;
+    default: return DeviceRoute::kHost;
+  }
+}
+
+}  // namespace
+
 TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   TrainOptions options;
   options.passes = job_passes(spec);
@@ -57,6 +69,7 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   options.reduce.topk = reduce.topk;
   options.reduce.rank = reduce.rank;
   options.reduce.exchange = reduce.via != ReduceVia::kNone;
+  options.reduce.route = route_of(spec.strategy.transport);
   return options;
 }
 

@@ -219,9 +219,6 @@ std::string layout_table(const std::vector<PlannedLayout>& layouts, const Device
                        fmt::format("{}{:.2f}", one.planned ? "" : "> ", gib(one.bytes)), note(one));
   }
   for (const auto& [reason, count] : refusals) out += fmt::format("  {} more: {}\n", count, reason);
-  if (std::ranges::any_of(layouts,
-                          [](const PlannedLayout& one) { return one.fits && one.layout.pipeline > 1; }))
-    out += "  stages of a pipeline run on processors so far (device: cpu)\n";
   if (layouts.empty() || !layouts[0].fits)
     return out + "none fits: use more or larger devices, a smaller microbatch or model\n";
   return out +

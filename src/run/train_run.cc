@@ -293,7 +293,8 @@ void TrainRun::open_folder(const std::optional<int64_t>& resumed, const std::vec
                                                 .out = options_.out,
                                                 .out_descriptor = options_.out_descriptor});
   for (const std::string& line :
-       announcement(parts_, workers_.group(), train_.buckets(), backend_->architecture(), planned_bytes()))
+       announcement(parts_, workers_.group(), train_.buckets(), train_.device_route(),
+                    backend_->architecture(), planned_bytes()))
     say(line);
   if (compression_ && !compression_->reason.empty())
     say(fmt::format("{:<10} {} ({})", "compress", compression_->codec, compression_->reason));
@@ -679,6 +680,7 @@ RunSummary TrainRun::summarise() {
   summary.threads_per_worker = job_threads(parts_.spec, parts_.host);
   summary.reduce_order = exchanges() ? std::string(name_of(parts_.spec.strategy.reduce.order)) : "none";
   summary.bucket_bytes = train_.buckets().bytes();
+  if (const std::string route = train_.device_route(); !route.empty()) summary.device_route = route;
   if (const ServedFigures* served = joined_.all ? joined_.all->served() : nullptr)
     summary.reduction = reduction_summary(*served);
   if (train_.state().ownership().is_split()) summary.zero = train_.state().ownership().stage();

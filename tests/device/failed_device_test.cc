@@ -39,7 +39,7 @@ class Case {
   RunSummary train(const std::string& name, int64_t fails_at = 0) {
     std::ostringstream out;
     RunOptions options{.out = &out, .out_descriptor = -1};
-    options.device = [fails_at] { return testing::make_late_backend(1, fails_at); };
+    options.device = [fails_at] { return testing::make_failing_late_backend(1, fails_at); };
     const std::vector<std::string> settings = {"output=" + output(name)};
     TrainRun run(load_job(folder_.path("job.yaml"), settings), options);
     return run.run();

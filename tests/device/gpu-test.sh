@@ -32,7 +32,7 @@ if [[ $wanted == *" kernels "* ]]; then
   # A process each: an error of the device ends one group only.
   for group in "${groups[@]}"; do step "kernels-$group" 60 "$programs/kernel_check" "$group"; done
 fi
-[[ $wanted != *" workers "* ]] || step workers 240 tests/device/gpu-workers.sh "$programs/lockstep" "$logs"
+[[ $wanted != *" workers "* ]] || step workers 280 tests/device/gpu-workers.sh "$programs/lockstep" "$logs"
 [[ $wanted != *" failures "* ]] || step failures 200 tests/device/gpu-failures.sh "$programs"
 if [[ $wanted == *" sanitize "* ]]; then
   sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)

@@ -1,6 +1,8 @@
 #include "device/late_backend.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -13,7 +15,9 @@
 #include <thread>
 #include <vector>
 
+#include "backend/device_sharing.h"
 #include "base/error.h"
+#include "base/file_descriptor.h"
 
 namespace lockstep::testing {
 namespace {
@@ -265,10 +269,96 @@ class LateBuffer : public Buffer {
   char* at_ = nullptr;
 };
 
+// What lies behind a buffer that other processes open.
+class SharedFile : public Buffer {
+ public:
+  SharedFile(FileDescriptor file, int64_t bytes) : file_(std::move(file)), bytes_(bytes) {
+    memory_ =
+        mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file_.number(), 0);
+    LOCKSTEP_CHECK(memory_ != MAP_FAILED, "no {} bytes", bytes);
+  }
+  ~SharedFile() override { munmap(memory_, static_cast<size_t>(bytes_)); }
+  SharedFile(const SharedFile&) = delete;
+  SharedFile& operator=(const SharedFile&) = delete;
+  void* data() override { return memory_; }
+  int64_t bytes() const override { return bytes_; }
+  int file() const { return file_.number(); }
+
+ private:
+  FileDescriptor file_;
+  int64_t bytes_;
+  void* memory_ = nullptr;
+};
+
+// Processes open each other's files.
+class LateSharing : public DeviceSharing {
+ public:
+  explicit LateSharing(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  std::string_view name() const override { return "late_ipc"; }
+  std::unique_ptr<Buffer> allocate(int64_t bytes) override {
+    FileDescriptor file(memfd_create("late device", MFD_CLOEXEC));
+    LOCKSTEP_CHECK(file.number() >= 0 && ftruncate(file.number(), bytes) == 0, "no file of {} bytes", bytes);
+    auto behind = std::make_unique<SharedFile>(std::move(file), bytes);
+    const int number = behind->file();
+    auto buffer = std::make_unique<LateBuffer>(device_, std::move(behind));
+    const std::lock_guard lock(mutex_);
+    files_[buffer->data()] = number;
+    return buffer;
+  }
+  std::vector<std::byte> export_memory(Buffer& buffer) override {
+    const std::lock_guard lock(mutex_);
+    const Export one{getpid(), files_.at(buffer.data()), buffer.bytes()};
+    const auto bytes = std::as_bytes(std::span(&one, 1));
+    return {bytes.begin(), bytes.end()};
+  }
+  std::unique_ptr<Buffer> open(std::span<const std::byte> exported) override {
+    Export one{};
+    std::memcpy(&one, exported.data(), sizeof one);
+    FileDescriptor file(
+        ::open(fmt::format("/proc/{}/fd/{}", one.process, one.file).c_str(), O_RDWR | O_CLOEXEC));
+    if (file.number() < 0) throw DeviceError("late device: memory of process {} is not there", one.process);
+    return std::make_unique<LateBuffer>(device_, std::make_unique<SharedFile>(std::move(file), one.bytes));
+  }
+  size_t most_sources() const override { return 16; }
+  void sum(StreamKind stream, DType dtype, const SumSources& sources, void* into, int64_t count) override {
+    std::vector<const std::byte*> from;
+    for (const void* address : sources.addresses)
+      from.push_back(static_cast<const std::byte*>(device_->addresses.behind(address)));
+    device_->stream(stream).queue().put([from, merges = sources.merges, dtype, count,
+                                         to = static_cast<std::byte*>(device_->addresses.behind(into))] {
+      for (int64_t i = 0; i < count; ++i) {
+        std::vector<float> sums;
+        for (size_t s = 0; s < from.size(); ++s) {
+          sums.push_back(static_cast<float>(read_element(dtype, from[s], i)));
+          for (int merge = 0; merge < merges[s]; ++merge) {
+            const float right = sums.back();
+            sums.pop_back();
+            sums.back() += right;
+            if (dtype == DType::kBF16) sums.back() = from_bf16(to_bf16(sums.back()));
+          }
+        }
+        write_element(dtype, to, i, sums.at(0));
+      }
+    });
+  }
+
+ private:
+  struct Export {
+    pid_t process;
+    int file;
+    int64_t bytes;
+  };
+  std::shared_ptr<Device> device_;
+  std::mutex mutex_;
+  std::map<void*, int> files_;
+};
+
 class LateBackend : public Backend {
  public:
-  LateBackend(int threads, int64_t fails_at)
-      : cpu_(make_cpu_backend(threads)), device_(std::make_shared<Device>(fails_at)) {}
+  LateBackend(int threads, int64_t fails_at, bool shares)
+      : cpu_(make_cpu_backend(threads)), device_(std::make_shared<Device>(fails_at)) {
+    if (shares) sharing_ = std::make_unique<LateSharing>(device_);
+  }
   std::string name() const override { return "late"; }
   std::string architecture() const override { return cpu_->architecture(); }
   int host_threads() const override { return cpu_->host_threads(); }
@@ -277,17 +367,25 @@ class LateBackend : public Backend {
     if (kind != MemoryKind::kDevice) return cpu_->allocate(bytes, kind);
     return std::make_unique<LateBuffer>(device_, cpu_->allocate(bytes, kind));
   }
+  DeviceSharing* sharing() override { return sharing_.get(); }
   Stream& stream(StreamKind kind) override { return device_->stream(kind); }
 
  private:
   std::unique_ptr<Backend> cpu_;
   std::shared_ptr<Device> device_;
+  std::unique_ptr<DeviceSharing> sharing_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_late_backend(int threads, int64_t fails_at) {
-  return std::make_unique<LateBackend>(threads, fails_at);
+std::unique_ptr<Backend> make_late_backend(int threads) {
+  return std::make_unique<LateBackend>(threads, 0, false);
+}
+std::unique_ptr<Backend> make_failing_late_backend(int threads, int64_t fails_at) {
+  return std::make_unique<LateBackend>(threads, fails_at, false);
+}
+std::unique_ptr<Backend> make_sharing_late_backend(int threads) {
+  return std::make_unique<LateBackend>(threads, 0, true);
 }
 
 }  // namespace lockstep::testing

@@ -106,7 +106,7 @@ struct State {
   struct Launch {
     RoundedState state;
     StepScalars scalars;
-    NoDecay no_decay;
+    NoDecay no_decay{};
     Draws draws;
     DeviceBuffer ranges;
     Tensor edges;

@@ -5,6 +5,7 @@
 #include <array>
 #include <mutex>
 
+#include "backend/cuda/cuda_sharing.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/kernel_def.h"
 #include "backend/cuda/kernels/launch.h"
@@ -151,6 +152,7 @@ class CudaBackend : public Backend {
   explicit CudaBackend(const DeviceOptions& options)
       : host_(make_cpu_backend(options.threads)),
         device_(std::make_shared<Device>(options.local_rank, options.threads, options.tf32)),
+        sharing_(make_cuda_sharing(device_)),
         streams_{CudaStream(device_, StreamKind::kCompute), CudaStream(device_, StreamKind::kCommunication),
                  CudaStream(device_, StreamKind::kCopy)} {}
 
@@ -189,11 +191,13 @@ class CudaBackend : public Backend {
     fill_with_draws(device_->stream(StreamKind::kCompute), fill, dtype, first, to, count);
     return true;
   }
+  DeviceSharing* sharing() override { return sharing_.get(); }
   Stream& stream(StreamKind kind) override { return streams_[static_cast<size_t>(kind)]; }
 
  private:
   std::unique_ptr<Backend> host_;
   std::shared_ptr<Device> device_;
+  std::unique_ptr<DeviceSharing> sharing_;
   std::array<CudaStream, kStreamKinds> streams_;
 };
 

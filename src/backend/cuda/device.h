@@ -42,6 +42,7 @@ class Device {
 
   // What is called by this thread from now on means this device: CUDA's current device belongs to the thread.
   void use() const;
+  int ordinal() const { return ordinal_; }
   const cudaDeviceProp& properties() const {
     wait_until_open();
     return properties_;

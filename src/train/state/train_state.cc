@@ -88,9 +88,9 @@ void* TrainState::add_flat(std::string_view name, DType dtype, void* base) {
   return base;
 }
 
-void* TrainState::allocate_owned(std::string_view name, DType dtype, MemoryKind kind) {
-  auto& buffers = kind == backend_.memory() ? buffers_ : offloaded_;
-  buffers.push_back(backend_.allocate(numel(owned_) * size_of(dtype), kind));
+void* TrainState::allocate_owned(std::string_view name, DType dtype) {
+  auto& buffers = state_memory_ == backend_.memory() ? buffers_ : offloaded_;
+  buffers.push_back(backend_.allocate(numel(owned_) * size_of(dtype), state_memory_));
   flat_[std::string(name)] = {buffers.back()->data(), dtype, true};
   return buffers.back()->data();
 }
@@ -99,8 +99,11 @@ void TrainState::add_flat_tensors(const FlatLayout& layout, const OptimizerSetti
   const bool fills = ownership_.fills();
   const DType dtype = layout.dtype();
   const bool whole = !ownership_.splits_params();
-  void* const params = whole ? allocate_flat("params", layout.numel(), dtype)
-                             : allocate_owned("params", dtype, backend_.memory());
+  if (!whole) {
+    flat_buffers_.push_back(flat_memory_(numel(owned_) * size_of(dtype)));
+    flat_["params"] = {flat_buffers_.back()->data(), dtype, true};
+  }
+  void* const params = whole ? allocate_flat("params", layout.numel(), dtype) : flat_buffers_.back()->data();
   for (const FlatEntry& entry : layout.entries()) {
     if (!whole) {
       params_.push_back(split_tensor(entry.name, dtype, entry, params));
@@ -126,13 +129,13 @@ void TrainState::add_flat_tensors(const FlatLayout& layout, const OptimizerSetti
 void TrainState::add_split_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer) {
   LOCKSTEP_CHECK(updates_elements(optimizer), "{} needs whole tensors", optimizer.name);
   for (const StateBuffer& buffer : optimizer_state(layout, optimizer)) {
-    void* const base = allocate_owned(buffer.name, buffer.dtype, state_memory_);
+    void* const base = allocate_owned(buffer.name, buffer.dtype);
     for (const FlatEntry& entry : layout.entries())
       optimizer_.push_back(
           split_tensor(fmt::format("{}.{}", buffer.name, entry.name), buffer.dtype, entry, base));
   }
   if (!averaging_) return;
-  void* const averages = allocate_owned("average", DType::kF32, state_memory_);
+  void* const averages = allocate_owned("average", DType::kF32);
   for (const FlatEntry& entry : layout.entries())
     averages_.push_back(split_tensor(average_name(entry.name), DType::kF32, entry, averages));
 }

@@ -172,8 +172,8 @@ class TrainState {
   void* add_flat(std::string_view name, DType dtype, void* base);
   // Of the optimizer's state and averages: where these lie.
   void* allocate_state(std::string_view name, int64_t numel, DType dtype);
-  // Of those elements that this worker owns.
-  void* allocate_owned(std::string_view name, DType dtype, MemoryKind kind);
+  // The same of those elements that this worker owns.
+  void* allocate_owned(std::string_view name, DType dtype);
   StateTensor split_tensor(std::string name, DType dtype, const FlatEntry& entry, void* base) const;
   void add_split_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer);
   void wait_at_gate(Executable& executable) const;

@@ -147,7 +147,14 @@ void require_compression(const Backend& backend, const TrainOptions& options) {
       name_of(options.reduce.codec), backend.name());
 }
 
-void require_pipeline(const TrainPlans& plans, const Backend& backend, const TrainOptions& options) {
+void require_route(const Backend& backend, const TrainOptions& options) {
+  if (options.reduce.route != DeviceRoute::kDevice || backend.memory() == MemoryKind::kDevice) return;
+  throw UserError(
+      "strategy.transport cuda_ipc joins devices with memory of their own, and {} has none; use auto",
+      backend.name());
+}
+
+void require_pipeline(const TrainPlans& plans, const TrainOptions& options) {
   const int stages = options.mesh.pipeline;
   if (!plans.tables.empty()) {
     const RowTable& table = plans.tables[0];
@@ -159,12 +166,6 @@ void require_pipeline(const TrainPlans& plans, const Backend& backend, const Tra
   if (plans.whole.statistics_numel() > 0)
     throw UserError(
         "strategy.pipeline {}: running statistics of batch norms are not split into stages; use "
-        "strategy.pipeline 1",
-        stages);
-  // One that runs nothing plans what others will run.
-  if (backend.memory() == MemoryKind::kDevice && backend.name() != "null")
-    throw UserError(
-        "strategy.pipeline {}: stages exchange what lies in memory of the host; use device: cpu, or "
         "strategy.pipeline 1",
         stages);
   if (options.zero > 1 && options.mesh.tensor > 1)
@@ -287,7 +288,8 @@ TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOpti
   plans.layout = plans.whole;
   require_stage(plans, options);
   if (options.tensor_leaves > 1) require_tensor(plans, options);
-  if (options.mesh.pipeline > 1) require_pipeline(plans, backend, options);
+  require_route(backend, options);
+  if (options.mesh.pipeline > 1) require_pipeline(plans, options);
   require_compression(backend, options);
   if (options.mesh.splits_model()) take_part(plans, model, options);
   passes.units = param_units(plans.layout, options.ownership());
