@@ -153,6 +153,13 @@ void* Device::allocate_pinned(int64_t bytes) {
   return memory;
 }
 
+void Device::copy_constants(void* to, const void* from, int64_t bytes) const {
+  use();
+  require(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, setup_),
+          "copying constants");
+  require(cudaStreamSynchronize(setup_), "copying constants");
+}
+
 // Never throws, for it is called while something else is told: a device that has failed gives no events, and
 // what is on its streams will not run.
 void Device::free_later(void* memory, MemoryKind kind) {
@@ -313,10 +320,6 @@ GeneratedKernels& Device::generated() {
   times_.timed("NVRTC library", [] { return nvrtc().version; });
   generated_ = std::make_unique<GeneratedKernels>(*this);
   return *generated_;
-}
-
-void copy_constants(void* to, const void* from, int64_t bytes) {
-  require(cudaMemcpy(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice), "copying constants");
 }
 
 }  // namespace lockstep::cuda
