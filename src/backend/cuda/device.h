@@ -129,7 +129,7 @@ class Device {
   bool asked_for_cudnn_ = false;
   std::string cudnn_refusal_;
   std::unique_ptr<GeneratedKernels> generated_;
-  std::unique_ptr<KeptPlans> kept_plans_;
+  std::shared_ptr<KeptPlans> kept_plans_;  // none in a program without cuDNN
 
   SideWork side_work_;
   std::atomic<bool> is_open_ = false;
