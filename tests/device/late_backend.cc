@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -60,10 +61,33 @@ class AddressSpace {
   std::map<char*, Range> ranges_;
 };
 
+// The end of a device: no stream runs anything behind it.
+class Failure {
+ public:
+  explicit Failure(int64_t at) : at_(at) {}
+  void count_kernel() {
+    if (at_ > 0 && ++kernels_ == at_) throw DeviceError("kernel {} was made to fail", at_);
+  }
+  void tell(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    if (what_.empty()) what_ = what;
+  }
+  std::string what() const {
+    const std::lock_guard lock(mutex_);
+    return what_;
+  }
+
+ private:
+  int64_t at_;
+  std::atomic<int64_t> kernels_ = 0;
+  mutable std::mutex mutex_;
+  std::string what_;
+};
+
 // Runs tasks in order on a thread of its own, up to the last that somebody waits for.
 class LateQueue {
  public:
-  LateQueue() : thread_([this] { serve(); }) {}
+  explicit LateQueue(Failure& failure) : failure_(failure), thread_([this] { serve(); }) {}
   ~LateQueue() {
     {
       const std::lock_guard lock(mutex_);
@@ -91,7 +115,7 @@ class LateQueue {
     wanted_ = std::max(wanted_, position);
     wake_.notify_all();
     done_changed_.wait(lock, [&] { return done_ >= position; });
-    if (!error_.empty()) throw DeviceError("late device: {}", error_);
+    if (const std::string what = failure_.what(); !what.empty()) throw DeviceError("late device: {}", what);
   }
 
  private:
@@ -103,15 +127,13 @@ class LateQueue {
       std::function<void()> task = std::move(tasks_.front());
       tasks_.pop_front();
       lock.unlock();
-      std::string failed;
       try {
-        task();
+        if (failure_.what().empty()) task();
       } catch (const std::exception& error) {
-        failed = error.what();
+        failure_.tell(error.what());
       }
       task = nullptr;
       lock.lock();
-      if (error_.empty()) error_ = failed;
       ++done_;
       done_changed_.notify_all();
     }
@@ -122,7 +144,7 @@ class LateQueue {
   std::deque<std::function<void()>> tasks_;
   int64_t put_ = 0, done_ = 0, wanted_ = 0;
   bool stopping_ = false;
-  std::string error_;
+  Failure& failure_;
   std::thread thread_;
 };
 
@@ -136,9 +158,22 @@ class LateEvent : public Event {
   int64_t position_;
 };
 
+class LateRecording : public Recording {
+ public:
+  explicit LateRecording(LateQueue& queue) : queue_(queue) {}
+  void replay() override {
+    for (const std::function<void()>& task : tasks) queue_.put(task);
+  }
+  std::vector<std::function<void()>> tasks;
+
+ private:
+  LateQueue& queue_;
+};
+
 class LateStream : public Stream {
  public:
-  explicit LateStream(AddressSpace& addresses) : addresses_(addresses) {}
+  LateStream(AddressSpace& addresses, Failure& failure)
+      : addresses_(addresses), failure_(failure), queue_(failure) {}
 
   void enqueue(Kernel& kernel, const KernelArgs& args) override {
     const auto behind = [&](std::span<void* const> given) {
@@ -146,20 +181,28 @@ class LateStream : public Stream {
       for (void* address : given) all.push_back(addresses_.behind(address));
       return all;
     };
-    queue_.put([&kernel, inputs = behind(args.inputs), outputs = behind(args.outputs),
-                workspace = addresses_.behind(args.workspace)] {
+    put([&kernel, &failure = failure_, inputs = behind(args.inputs), outputs = behind(args.outputs),
+         workspace = addresses_.behind(args.workspace)] {
+      failure.count_kernel();
       kernel.run({inputs, outputs, workspace});
     });
   }
   void copy(void* to, const void* from, int64_t bytes) override {
-    queue_.put([to = addresses_.behind(to), from = addresses_.behind(from), bytes] {
+    put([to = addresses_.behind(to), from = addresses_.behind(from), bytes] {
       if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
     });
   }
   void zero(void* at, int64_t bytes) override {
-    queue_.put([at = addresses_.behind(at), bytes] {
+    put([at = addresses_.behind(at), bytes] {
       if (bytes > 0) std::memset(at, 0, static_cast<size_t>(bytes));
     });
+  }
+  std::unique_ptr<Recording> capture(const std::function<void()>& put_all) override {
+    auto recording = std::make_unique<LateRecording>(queue_);
+    recorded_ = &recording->tasks;
+    put_all();
+    recorded_ = nullptr;
+    return recording;
   }
   EventPtr record() override { return std::make_shared<LateEvent>(queue_); }
   void wait(const EventPtr& event) override {
@@ -170,14 +213,24 @@ class LateStream : public Stream {
   LateQueue& queue() { return queue_; }
 
  private:
+  void put(std::function<void()> task) {
+    if (recorded_ == nullptr) return queue_.put(std::move(task));
+    recorded_->push_back(std::move(task));
+  }
+
   AddressSpace& addresses_;
+  Failure& failure_;
   LateQueue queue_;
+  std::vector<std::function<void()>>* recorded_ = nullptr;  // instead of the queue
 };
 
 struct Device {
+  explicit Device(int64_t fails_at) : failure(fails_at) {}
+
   AddressSpace addresses;
-  std::array<LateStream, kStreamKinds> streams{LateStream(addresses), LateStream(addresses),
-                                               LateStream(addresses)};
+  Failure failure;
+  std::array<LateStream, kStreamKinds> streams{LateStream(addresses, failure), LateStream(addresses, failure),
+                                               LateStream(addresses, failure)};
   LateStream& stream(StreamKind kind) { return streams[static_cast<size_t>(kind)]; }
   // Work that is left over may wait for that of another stream.
   void drain() {
@@ -302,7 +355,8 @@ class LateSharing : public DeviceSharing {
 
 class LateBackend : public Backend {
  public:
-  LateBackend(int threads, bool shares) : cpu_(make_cpu_backend(threads)) {
+  LateBackend(int threads, int64_t fails_at, bool shares)
+      : cpu_(make_cpu_backend(threads)), device_(std::make_shared<Device>(fails_at)) {
     if (shares) sharing_ = std::make_unique<LateSharing>(device_);
   }
   std::string name() const override { return "late"; }
@@ -318,17 +372,20 @@ class LateBackend : public Backend {
 
  private:
   std::unique_ptr<Backend> cpu_;
-  std::shared_ptr<Device> device_ = std::make_shared<Device>();
+  std::shared_ptr<Device> device_;
   std::unique_ptr<DeviceSharing> sharing_;
 };
 
 }  // namespace
 
 std::unique_ptr<Backend> make_late_backend(int threads) {
-  return std::make_unique<LateBackend>(threads, false);
+  return std::make_unique<LateBackend>(threads, 0, false);
+}
+std::unique_ptr<Backend> make_failing_late_backend(int threads, int64_t fails_at) {
+  return std::make_unique<LateBackend>(threads, fails_at, false);
 }
 std::unique_ptr<Backend> make_sharing_late_backend(int threads) {
-  return std::make_unique<LateBackend>(threads, true);
+  return std::make_unique<LateBackend>(threads, 0, true);
 }
 
 }  // namespace lockstep::testing

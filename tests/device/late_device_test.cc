@@ -117,6 +117,23 @@ TEST(LateDevice, WhereWorkersOwnPiecesOfTheState) {
   }
 }
 
+TEST(LateDevice, StateInTheHostsMemory) {
+  const Model model = build_gpt({2, 48, 3, 101, 2, 17, 0.1});
+  TrainOptions options;
+  options.optimizer.offloaded = true;
+  for (const int zero : {0, 1, 3}) {
+    options.zero = zero;
+    expect_the_same_bits(model, options);
+  }
+  options.zero = 0;
+  const auto device = testing::make_late_backend(1);
+  TrainStep train(model, *device, options);
+  for (const std::vector<StateTensor>* tensors : {&train.state().optimizer(), &train.state().averages()})
+    for (const StateTensor& tensor : *tensors)
+      for (const StatePiece& piece : pieces_of(tensor))
+        static_cast<void>(*static_cast<volatile char*>(piece.data));  // the device's would fault
+}
+
 // Workers with several partial sums of different sizes, and rounds that end in the middle of the tree.
 TEST(LateDevice, LeavesThatWorkersDoNotDivide) {
   const Model model = build_gpt({2, 48, 3, 101, 2, 17, 0.1});
