@@ -68,6 +68,8 @@ class Backend {
   virtual MemoryKind memory() const { return MemoryKind::kDevice; }
   // The most that was allocated on the device at once; 0 where it works in the host's memory.
   virtual int64_t peak_bytes() const { return 0; }
+  // What may still be allocated on it; 0 where it works in the host's memory, or does not say.
+  virtual int64_t free_bytes() const { return 0; }
   // Whether its products take along what follows them (passes/product_epilogues.h).
   virtual bool has_product_epilogues() const { return false; }
   // How many threads may work on the host for it.

@@ -58,6 +58,10 @@ LOCKSTEP_CHOICE_NAMES(OptimizerName, "sgd", "adam", "adamw", "lamb", "lion", "ad
 enum class Precision : uint8_t { kFp32, kBf16, kBf16Pure };
 LOCKSTEP_CHOICE_NAMES(Precision, "fp32", "bf16", "bf16_pure")
 
+// What the last checkpoint of a run that has come to its end holds.
+enum class SavedContent : uint8_t { kAll, kWeights, kNone };
+LOCKSTEP_CHOICE_NAMES(SavedContent, "all", "weights", "none")
+
 // What the optimizer keeps beside parameters that are bf16 themselves.
 enum class MomentType : uint8_t { kFp32, kBf16 };
 LOCKSTEP_CHOICE_NAMES(MomentType, "fp32", "bf16")

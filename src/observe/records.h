@@ -181,6 +181,7 @@ struct RunSummary {
   StepShares breakdown;               // shares of step time
   std::optional<InputSummary> input;  // of the first worker
   int64_t peak_memory_bytes = 0, planned_memory_bytes = 0, network_bytes = 0;
+  std::optional<int64_t> device_memory_bytes;  // the most that was allocated on a device with its own memory
 
   int64_t skipped_steps = 0;
   int64_t restarts = 0;

@@ -165,11 +165,18 @@ class Search {
   bool fits_ = false;
 };
 
+// What the job may take where it does not say. Workers who share devices find what the others took already,
+// in any order: there the device itself says what is too much.
+int64_t found_memory(const Backend& backend, const HostShare& host) {
+  if (backend.memory() == MemoryKind::kHost) return host.memory(available_memory_bytes());
+  return host.workers == 1 ? backend.free_bytes() : 0;
+}
+
 }  // namespace
 
 void require_fit(const JobSpec& spec, const ResolvedJob& job, const JobPlan& plan, const InputSizes& inputs,
                  Backend& backend, const HostShare& host) {
-  const int64_t limit = spec.strategy.memory ? *spec.strategy.memory : host.memory(available_memory_bytes());
+  const int64_t limit = spec.strategy.memory ? *spec.strategy.memory : found_memory(backend, host);
   if (plan.bytes() <= limit || limit == 0) return;
   Search search(spec, plan, limit, inputs, backend);
   for (const Change& change : recompute_changes(spec)) search.attempt(change);
@@ -178,7 +185,9 @@ void require_fit(const JobSpec& spec, const ResolvedJob& job, const JobPlan& pla
   for (const Change& change : numeric_changes(spec, job.leaves)) search.attempt(change);
   throw DoesNotFit("{}: a worker would take {} and {} {}\n{}{}", spec.where("strategy.memory"),
                    size_text(plan.bytes()),
-                   spec.strategy.memory ? "strategy.memory gives it" : "this machine has for it",
+                   spec.strategy.memory                    ? "strategy.memory gives it"
+                   : backend.memory() == MemoryKind::kHost ? "this machine has for it"
+                                                           : "the device has free",
                    size_text(limit), plan.table(), search.report());
 }
 

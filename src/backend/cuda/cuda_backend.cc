@@ -114,6 +114,7 @@ class CudaBackend : public Backend {
   std::string architecture() const override { return device_->architecture(); }
   int64_t alignment() const override { return 256; }
   int64_t peak_bytes() const override { return device_->peak_bytes(); }
+  int64_t free_bytes() const override { return device_->free_bytes(); }
   bool has_product_epilogues() const override { return true; }
   int host_threads() const override { return host_->host_threads(); }
 

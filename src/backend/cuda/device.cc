@@ -145,6 +145,13 @@ int64_t Device::peak_bytes() const {
   return peak_;
 }
 
+int64_t Device::free_bytes() const {
+  use();
+  size_t free = 0, total = 0;
+  require(cudaMemGetInfo(&free, &total), "asking for the free memory");
+  return static_cast<int64_t>(free);
+}
+
 cudaEvent_t Device::take_event() {
   {
     const std::lock_guard lock(mutex_);

@@ -44,6 +44,7 @@ class Device {
 
   // The most that was allocated at once.
   int64_t peak_bytes() const;
+  int64_t free_bytes() const;  // what the device has left, whoever took the rest
 
   // Events without times, used again and again.
   cudaEvent_t take_event();
