@@ -70,7 +70,7 @@ def write_tokens(path, count, seed, vocab=32000):
     draw = random.Random(seed)
     body = struct.pack(f"<{count}H", *(draw.randrange(vocab) for _ in range(count)))
     header = b"LOCKTOK\n" + struct.pack("<IIQQ", 1, 2, count, 1)
-    path.write_bytes(header.ljust(56, b"\0") + body + bytes(-len(body) % 8) + struct.pack("<Q", count))
+    path.write_bytes(header.ljust(64, b"\0") + body + bytes(-len(body) % 8) + struct.pack("<Q", count))
 
 
 def scratch_folder(named):

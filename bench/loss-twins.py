@@ -62,7 +62,7 @@ def write_text(path, count):
         raise RunFailed(f"the pages have {len(text)} bytes, {count} are needed")
     body = struct.pack(f"<{count}H", *text)
     header = b"LOCKTOK\n" + struct.pack("<IIQQ", 1, 2, count, 1)
-    path.write_bytes(header.ljust(56, b"\0") + body + bytes(-len(body) % 8) + struct.pack("<Q", count))
+    path.write_bytes(header.ljust(64, b"\0") + body + bytes(-len(body) % 8) + struct.pack("<Q", count))
 
 
 def ours(folder, model, data, precision, device, steps):

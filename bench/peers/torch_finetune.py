@@ -23,7 +23,7 @@ import torch
 
 BEGUN = time.time()
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-HEADER = 56  # bytes before the tokens
+HEADER = 64  # bytes before the tokens
 
 torch.set_float32_matmul_precision("high")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

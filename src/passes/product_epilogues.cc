@@ -86,6 +86,11 @@ bool take_bias(PatternContext& context, int32_t n) {
   return true;
 }
 
+bool is_repeated(const PatternContext& context, Value value) {
+  const Node* const cast = context.made_by(value, "cast");
+  return context.made_by(cast == nullptr ? value : cast->inputs[0], "broadcast") != nullptr;
+}
+
 int64_t inner_extent(const PatternContext& context, const Node& product) {
   return context.old().type(product.inputs[0]).shape[-1];
 }
@@ -101,6 +106,7 @@ bool take_addend(PatternContext& context, int32_t n) {
     const Node* const found = product_of(context, sum.inputs[i]);
     const Value other = sum.inputs[1 - i];
     if (found == nullptr || graph.type(other) != graph.type(sum.outputs[0])) continue;
+    if (is_repeated(context, other)) continue;  // cheaper where the sum reads the little that is repeated
     if (product != nullptr && inner_extent(context, *product) <= inner_extent(context, *found)) continue;
     product = found;
     addend = other;

@@ -202,10 +202,11 @@ TEST(HfRun, ABaseThatIsGoneOrAnotherIsRefused) {
       EXPECT_NE(ended.err.find(part), std::string::npos) << ended.err;
     }
   };
+  const fs::path home = fs::path(job.model().path() + "/.").lexically_normal().parent_path();
   const std::string moved = job.folder().path("moved");
-  fs::rename(job.model().path(), moved);
+  fs::rename(home, moved);
   expect("that folder is gone: put it there again");
-  fs::create_directory_symlink(moved, job.model().path());
+  fs::create_directory_symlink(moved, home);
   EXPECT_EQ(job.lockstep({"eval", job.output("run")}).code, 0);
   // And from where the job finds it, a run goes on.
   EXPECT_EQ(job.with("run", kLora, {"model.hf=" + moved}).weights_sha256, hash);
@@ -213,8 +214,8 @@ TEST(HfRun, ABaseThatIsGoneOrAnotherIsRefused) {
                            testing::tensors_of_config(testing::tiny_llama_config()),
                            {{"model.norm.weight", std::vector<float>(16, 1.0f)}});
   expect("those that lie there now are others");
-  fs::remove(job.model().path());
-  fs::rename(moved, job.model().path());
+  fs::remove(home);
+  fs::rename(moved, home);
 }
 
 TEST(HfRun, WhatLoraTrainedAloneIsNoFolderToBeginWith) {

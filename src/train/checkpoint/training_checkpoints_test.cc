@@ -59,16 +59,18 @@ TEST_F(TrainingCheckpointsOf, ThatHoldAllServeAJobThatWouldLeaveSomeOut) {
 }
 
 TEST_F(TrainingCheckpointsOf, WhatIsLeftOutStaysAsItIs) {
-  TrainingCheckpoints checkpoints = with(identity_of(1, 7));
   const std::vector<StateTensor>& params = train_.state().params();
   const std::vector<float> other = train_.param(params[1].name);
-  checkpoints.leave_out({params[0].name});
-  checkpoints.save(train_, 4, nlohmann::json::object(), false);
-  checkpoints.finish();
   const std::vector<float> half(train_.param(params[0].name).size(), 0.5f);
-  train_.set_param(params[0].name, half);
-  train_.set_param(params[1].name, std::vector<float>(other.size(), 0.5f));
-  EXPECT_FALSE(checkpoints.restore(train_)->weights_alone);
+  {
+    TrainingCheckpoints checkpoints = with(identity_of(1, 7));
+    checkpoints.leave_out({params[0].name});
+    checkpoints.save(train_, 4, nlohmann::json::object(), false);
+    checkpoints.finish();
+    train_.set_param(params[0].name, half);
+    train_.set_param(params[1].name, std::vector<float>(other.size(), 0.5f));
+    EXPECT_FALSE(checkpoints.restore(train_)->weights_alone);
+  }
   EXPECT_EQ(train_.param(params[0].name), half);
   EXPECT_EQ(train_.param(params[1].name), other);
   // A job that needs it misses it.
