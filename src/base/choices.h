@@ -38,8 +38,8 @@ enum class NonFinitePolicy : uint8_t { kStop, kSkip, kRewind };
 LOCKSTEP_CHOICE_NAMES(NonFinitePolicy, "stop", "skip", "rewind")
 
 // What of forward is run again for backward instead of being kept.
-enum class Recompute : uint8_t { kNone, kCheap, kBlock };
-LOCKSTEP_CHOICE_NAMES(Recompute, "none", "cheap", "block")
+enum class Recompute : uint8_t { kNone, kFused, kCheap, kBlock };
+LOCKSTEP_CHOICE_NAMES(Recompute, "none", "fused", "cheap", "block")
 
 // kCanonical: the tree over the leaves, the same bits on any number of ranks. kFast: one buffer a rank,
 // summed by a tree over the ranks; its bits depend on how many they are. It is outside the promise, and there

@@ -1,28 +1,14 @@
 #include "base/philox.h"
 
+#include <algorithm>
 #include <cmath>
 
-#include "base/portable_math.h"
+#include "base/draw_arithmetic.h"
 
 namespace lockstep {
-namespace {
 
-constexpr double kTwoToMinus32 = 0x1p-32;
-
-struct NormalPair {
-  float even, odd;
-};
-
-NormalPair normal_pair(uint32_t radius_bits, uint32_t turn) {
-  const double u = (radius_bits + 0.5) * kTwoToMinus32;
-  const double radius = std::sqrt(-2.0 * portable_log(u));
-  const SinCos angle = portable_sin_cos(turn);
-  return {static_cast<float>(radius * angle.cos), static_cast<float>(radius * angle.sin)};
-}
-
-float uniform_of(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
-
-}  // namespace
+using draws::normal_pair;
+using draws::uniform_of;
 
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, PhiloxKey key) {
   auto [c0, c1, c2, c3] = counter;
@@ -82,6 +68,19 @@ void Philox::fill_uniform(std::span<float> out, float lo, float hi, uint64_t fir
     const float value = lo + (hi - lo) * uniform_of(words[index % 4]);
     out[j] = value < hi ? value : last;
   }
+}
+
+void RandomFill::fill(int64_t first, std::span<float> values) const {
+  const auto begin = static_cast<uint64_t>(first);
+  const Philox random(seed, stream);
+  switch (kind) {
+    case Kind::kConstant: std::fill(values.begin(), values.end(), a); break;
+    case Kind::kNormal: random.fill_normal(values, a, b, begin); break;
+    case Kind::kUniform: random.fill_uniform(values, a, b, begin); break;
+  }
+  const int64_t last = first + static_cast<int64_t>(values.size());
+  for (int64_t i = std::max(first, zeros_begin); i < std::min(last, zeros_end); ++i)
+    values[static_cast<size_t>(i - first)] = 0;
 }
 
 }  // namespace lockstep

@@ -45,4 +45,18 @@ class Philox {
   uint64_t stream_;
 };
 
+// What the elements of a tensor begin with: element i is the draw at index i, so that whoever fills a part of
+// it needs no other.
+struct RandomFill {
+  enum class Kind : uint8_t { kConstant, kNormal, kUniform };
+  Kind kind = Kind::kConstant;
+  float a = 0, b = 0;  // the constant; mean and deviation; lower and upper end
+  uint64_t seed = 0, stream = 0;
+  // Elements [zeros_begin, zeros_end) are 0 instead.
+  int64_t zeros_begin = 0, zeros_end = 0;
+
+  // Elements [first, first + values.size()).
+  void fill(int64_t first, std::span<float> values) const;
+};
+
 }  // namespace lockstep

@@ -31,6 +31,7 @@ struct BenchOptions {
   std::string recompute = "none";
   std::vector<std::string> disabled;
   std::string precision = "fp32";
+  bool narrow_moments = false;
   bool json = false;
   bool profile = false;
   bool floor = false;
@@ -112,7 +113,12 @@ double median_of(std::vector<double> values) {
 }
 
 void run_bench_step(const BenchOptions& options) {
-  const auto backend = make_backend(options.device);
+  if (options.narrow_moments && options.precision != "bf16_pure")
+    throw UserError("--moments bf16 goes with --precision bf16_pure");
+  DeviceOptions device = options.device;
+  device.tf32 = options.precision == "tf32";
+  const auto backend = make_backend(device);
+  if (device.tf32 && !backend->has_tf32()) throw UserError("--precision tf32 needs --device cuda");
   const int64_t libraries = status_bytes("VmHWM");
   const Model built = build_model(options.model);
   const Model model = options.precision == "bf16_pure" ? stored_in(DType::kBF16, built) : built;
@@ -120,7 +126,8 @@ void run_bench_step(const BenchOptions& options) {
   TrainOptions train_options;
   train_options.passes.recompute = parse_recompute(options.recompute);
   train_options.passes.disabled = options.disabled;
-  if (options.precision != "fp32") train_options.passes.compute = DType::kBF16;
+  if (options.precision.starts_with("bf16")) train_options.passes.compute = DType::kBF16;
+  if (options.narrow_moments) train_options.optimizer.moments = DType::kBF16;
   const auto start = Clock::now();
   TrainStep train(model, *backend, train_options);
   const double ready_ms = milliseconds_since(start);
@@ -165,6 +172,7 @@ void run_bench_step(const BenchOptions& options) {
   nlohmann::json report = {{"model", options.model.model},
                            {"device", backend->name()},
                            {"precision", options.precision},
+                           {"moments", options.narrow_moments ? "bf16" : "fp32"},
                            {"threads", options.device.threads},
                            {"architecture", backend->architecture()},
                            {"parameters", train.param_count()},
@@ -228,13 +236,19 @@ void add_bench_step_command(CLI::App& bench) {
       ->check(CLI::PositiveNumber);
   command->add_option("--steps", options->steps, "steps to time")->check(CLI::PositiveNumber);
   command->add_option("--warmup", options->warmup, "steps before")->check(CLI::NonNegativeNumber);
-  command->add_option("--recompute", options->recompute, "none, cheap or block");
+  command->add_option("--recompute", options->recompute, "none, fused, cheap or block");
   command->add_option("--disable-pass", options->disabled, "leave this pass out");
   command
-      ->add_option(
-          "--precision", options->precision,
-          "fp32; bf16: compute in bf16, parameters and gradients in f32; bf16_pure: these in bf16 too")
-      ->check(CLI::IsMember({"fp32", "bf16", "bf16_pure"}));
+      ->add_option("--precision", options->precision,
+                   "fp32; bf16: compute in bf16, parameters and gradients in f32; bf16_pure: these in bf16 "
+                   "too; tf32: f32 "
+                   "whose products round their operands, on a GPU")
+      ->check(CLI::IsMember({"fp32", "bf16", "bf16_pure", "tf32"}));
+  command
+      ->add_option_function<std::string>(
+          "--moments", [options](const std::string& name) { options->narrow_moments = name == "bf16"; },
+          "of AdamW, with bf16_pure: fp32 or bf16")
+      ->check(CLI::IsMember({"fp32", "bf16"}));
   command->add_flag("--json", options->json, "print one JSON object");
   command->add_flag("--profile", options->profile, "time every step of the plan");
   command->add_flag("--floor", options->floor,

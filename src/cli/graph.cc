@@ -137,7 +137,7 @@ void add_graph_command(CLI::App& app) {
   command->add_option("--dump-after", options->dump_after, "print the graph after this pass");
   command->add_option("--disable-pass", options->disabled, "leave this pass out");
   command->add_option("--stop-after", options->stop_after, "stop after this pass");
-  command->add_option("--recompute", options->recompute, "none, cheap or block");
+  command->add_option("--recompute", options->recompute, "none, fused, cheap or block");
   command->add_option("--backend", options->backend, "cpu or null, for --explain")
       ->check(CLI::IsMember({"cpu", "null"}));
   command->add_option("--shard", options->shard,

@@ -66,10 +66,12 @@ Collective exchange_of(std::span<const std::byte> send, std::span<std::byte> rec
   return collective;
 }
 
-Collective barrier_of(CollectiveKind kind, const std::string& label) {
+Collective barrier_of(CollectiveKind kind, const Meeting& meeting) {
   Collective collective;
   collective.kind = kind;
-  collective.label = label;
+  collective.label = meeting.label;
+  collective.before = meeting.before;
+  collective.after = meeting.after;
   return collective;
 }
 
@@ -150,9 +152,10 @@ void Group::all_to_all(std::span<const std::byte> send, std::span<std::byte> rec
                        const std::string& label) {
   runner_->run(exchange_of(send, receive, label, *this));
 }
-void Group::barrier(const std::string& label) { runner_->run(barrier_of(CollectiveKind::kBarrier, label)); }
+void Group::barrier(const std::string& label) { meet({.label = label}); }
+void Group::meet(const Meeting& meeting) { runner_->run(barrier_of(CollectiveKind::kBarrier, meeting)); }
 void Group::host_barrier(const std::string& label) {
-  runner_->run(barrier_of(CollectiveKind::kHostBarrier, label));
+  runner_->run(barrier_of(CollectiveKind::kHostBarrier, {.label = label}));
 }
 void Group::send(int peer, std::span<const std::byte> data) { wait(start_send(peer, data)); }
 void Group::receive(int peer, std::span<std::byte> data) { wait(start_receive(peer, data)); }
@@ -176,6 +179,9 @@ Group::Ticket Group::start_exchange(const PieceExchange& exchange) {
   collective.before = exchange.before;
   collective.after = exchange.after;
   return runner_->start(std::move(collective));
+}
+Group::Ticket Group::start_meeting(const Meeting& meeting) {
+  return runner_->start(barrier_of(CollectiveKind::kBarrier, meeting));
 }
 Group::Ticket Group::start_send(int peer, std::span<const std::byte> data) {
   return runner_->start_send(peer, data);

@@ -91,6 +91,13 @@ struct PieceExchange {
   std::function<void()> before = {}, after = {};
 };
 
+// A barrier with something to do around it: what ranks do to each other's memory beside the group.
+struct Meeting {
+  std::string label = {};
+  // As those of a reduction.
+  std::function<void()> before = {}, after = {};
+};
+
 class Group {
   struct Operation;
 
@@ -123,6 +130,7 @@ class Group {
   void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive,
                   const std::string& label = {});
   void barrier(const std::string& label = {});
+  void meet(const Meeting& meeting);
   // Waits for the ranks of this host alone.
   void host_barrier(const std::string& label = {});
   void send(int peer, std::span<const std::byte> data);
@@ -136,6 +144,7 @@ class Group {
   Ticket start_all_to_all(std::span<const std::byte> send, std::span<std::byte> receive,
                           const std::string& label = {});
   Ticket start_exchange(const PieceExchange& exchange);
+  Ticket start_meeting(const Meeting& meeting);
   Ticket start_send(int peer, std::span<const std::byte> data);
   Ticket start_receive(int peer, std::span<std::byte> data);
   // Without waiting. A message moves only while this rank waits, so it is not over before its wait.

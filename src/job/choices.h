@@ -55,8 +55,11 @@ LOCKSTEP_CHOICE_NAMES(DataCache, "none", "rows")
 enum class OptimizerName : uint8_t { kSgd, kAdam, kAdamW, kLamb, kLion, kAdafactor };
 LOCKSTEP_CHOICE_NAMES(OptimizerName, "sgd", "adam", "adamw", "lamb", "lion", "adafactor")
 
-enum class Precision : uint8_t { kFp32, kBf16, kBf16Pure };
-LOCKSTEP_CHOICE_NAMES(Precision, "fp32", "bf16", "bf16_pure")
+enum class Precision : uint8_t { kFp32, kBf16, kBf16Pure, kTf32 };
+LOCKSTEP_CHOICE_NAMES(Precision, "fp32", "bf16", "bf16_pure", "tf32")
+inline bool computes_in_bf16(Precision precision) {
+  return precision == Precision::kBf16 || precision == Precision::kBf16Pure;
+}
 
 // What the last checkpoint of a run that has come to its end holds.
 enum class SavedContent : uint8_t { kAll, kWeights, kNone };
@@ -98,10 +101,14 @@ LOCKSTEP_CHOICE_NAMES(LoraInit, "uniform", "gaussian")
 enum class TrainMode : uint8_t { kSync, kAsync };
 LOCKSTEP_CHOICE_NAMES(TrainMode, "sync", "async")
 
+// What of a device's memory is moved to the host's.
+enum class Offload : uint8_t { kNone, kState };
+LOCKSTEP_CHOICE_NAMES(Offload, "none", "state")
+
 enum class ReduceVia : uint8_t { kDirect, kRing, kServer, kNone };
 LOCKSTEP_CHOICE_NAMES(ReduceVia, "direct", "ring", "server", "none")
 
-enum class WorkerTransport : uint8_t { kAuto, kShm, kUcx };
-LOCKSTEP_CHOICE_NAMES(WorkerTransport, "auto", "shm", "ucx")
+enum class WorkerTransport : uint8_t { kAuto, kShm, kUcx, kCudaIpc };
+LOCKSTEP_CHOICE_NAMES(WorkerTransport, "auto", "shm", "ucx", "cuda_ipc")
 
 }  // namespace lockstep

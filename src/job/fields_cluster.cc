@@ -90,6 +90,10 @@ std::vector<Field> strategy_fields() {
           .defaults_to("0")
           .at_least(0)
           .at_most(3),
+      LOCKSTEP_FIELD(strategy.offload,
+                     "state: the optimizer's state and averages lie in the host's memory, which the device's "
+                     "update reads and writes across the bus; the bits are the same")
+          .defaults_to("none"),
       LOCKSTEP_FIELD(strategy.pipeline,
                      "workers that share the layers, each a stage of a pipeline; the bits are the same")
           .defaults_to("1")
@@ -157,8 +161,10 @@ std::vector<Field> strategy_fields() {
           .defaults_to("4")
           .at_least(1)
           .at_most(256),
-      LOCKSTEP_FIELD(strategy.transport,
-                     "what joins workers; auto: shm within a host, ucx between hosts; ucx: everywhere")
+      LOCKSTEP_FIELD(
+          strategy.transport,
+          "what joins workers; auto: shm within a host, and cuda_ipc where devices reach each other's "
+          "memory, ucx between hosts; ucx: everywhere")
           .defaults_to("auto"),
       LOCKSTEP_FIELD(strategy.memory, "memory that a worker may plan for")
           .takes_auto()

@@ -92,7 +92,8 @@ std::vector<Field> precision_fields() {
       LOCKSTEP_FIELD(
           train.precision,
           "of the model's arithmetic; with bf16, weights and sums stay fp32; with bf16_pure they are "
-          "bf16 too, and updates are rounded by counted random bits")
+          "bf16 too, and updates are rounded by counted random bits; tf32: fp32 whose matrix products and "
+          "convolutions round their operands to 10 bits, on NVIDIA GPUs")
           .defaults_to("fp32"),
       LOCKSTEP_FIELD(train.moments, "what the optimizer keeps for each weight")
           .when("train.precision", {{"bf16_pure", "fp32"}}),

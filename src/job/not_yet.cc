@@ -105,6 +105,8 @@ void refuse_async(const JobSpec& spec) {
          "adamw, adam, lion or sgd");
   refuse(strategy.zero > 0, "strategy.zero", std::to_string(strategy.zero),
          "servers hold the optimizer's state, and workers have none of it to share out", "strategy.zero 0");
+  refuse(strategy.offload != Offload::kNone, "strategy.offload", std::string(name_of(strategy.offload)),
+         "servers hold the optimizer's state", "strategy.offload none");
   refuse(strategy.pipeline > 1, "strategy.pipeline", std::to_string(strategy.pipeline),
          "every worker computes whole gradients", "strategy.pipeline 1");
   refuse(strategy.tensor > 1, "strategy.tensor", std::to_string(strategy.tensor),

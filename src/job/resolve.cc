@@ -220,7 +220,7 @@ void check_guard(const JobSpec& spec) {
 }
 
 void check_precision(const JobSpec& spec) {
-  if (spec.train.stochastic_rounding && spec.train.precision == Precision::kFp32)
+  if (spec.train.stochastic_rounding && !computes_in_bf16(spec.train.precision))
     throw UserError("{}: train.stochastic_rounding needs bf16; write precision: bf16, or remove it",
                     spec.where("train.stochastic_rounding"));
   if (spec.train.precision != Precision::kBf16Pure) return;

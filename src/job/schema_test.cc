@@ -32,7 +32,7 @@ TEST(Schema, EveryFieldHasAPlaceInIt) {
   EXPECT_EQ(schema["properties"]["train"]["properties"]["microbatch"]["minimum"], 1);
   EXPECT_EQ(schema["properties"]["train"]["additionalProperties"], false);
   EXPECT_EQ(schema["properties"]["train"]["properties"]["precision"]["enum"],
-            (nlohmann::json{"fp32", "bf16", "bf16_pure"}));
+            (nlohmann::json{"fp32", "bf16", "bf16_pure", "tf32"}));
 }
 
 // A field's example is what errors tell people to write, so it has to be accepted.

@@ -249,6 +249,7 @@ struct StrategySpec {
   std::optional<int64_t> tensor_leaves;  // unset: as many as tensor
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
   int64_t chunks = 2;  // stages of a worker, with PipelineSchedule::kInterleaved
+  Offload offload = Offload::kNone;
   ReduceSpec reduce;
   WorkerTransport transport = WorkerTransport::kAuto;
   std::optional<int64_t> memory;  // bytes a worker may plan for; unset: what the machine has

@@ -1,9 +1,5 @@
 #include "model/model.h"
 
-#include <algorithm>
-
-#include "base/philox.h"
-
 namespace lockstep {
 namespace {
 
@@ -24,23 +20,14 @@ int64_t parameter_count(const Model& model) {
   return sum;
 }
 
+RandomFill random_fill(const ParamInit& init, uint64_t seed) {
+  return {init.kind,     static_cast<float>(init.a), static_cast<float>(init.b),
+          seed,          stream_of(init.name),       init.zeros_begin,
+          init.zeros_end};
+}
+
 void init_param(const ParamInit& init, uint64_t seed, int64_t first, std::span<float> values) {
-  const auto begin = static_cast<uint64_t>(first);
-  const Philox random(seed, stream_of(init.name));
-  switch (init.kind) {
-    case ParamInit::Kind::kConstant:
-      std::fill(values.begin(), values.end(), static_cast<float>(init.a));
-      break;
-    case ParamInit::Kind::kNormal:
-      random.fill_normal(values, static_cast<float>(init.a), static_cast<float>(init.b), begin);
-      break;
-    case ParamInit::Kind::kUniform:
-      random.fill_uniform(values, static_cast<float>(init.a), static_cast<float>(init.b), begin);
-      break;
-  }
-  const int64_t last = first + static_cast<int64_t>(values.size());
-  for (int64_t i = std::max(first, init.zeros_begin); i < std::min(last, init.zeros_end); ++i)
-    values[static_cast<size_t>(i - first)] = 0;
+  random_fill(init, seed).fill(first, values);
 }
 
 }  // namespace lockstep

@@ -11,12 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "base/philox.h"
 #include "graph/graph.h"
 
 namespace lockstep {
 
 struct ParamInit {
-  enum class Kind : uint8_t { kConstant, kNormal, kUniform };
+  using Kind = RandomFill::Kind;
   std::string name;
   Kind kind = Kind::kConstant;
   double a = 0;  // the constant; the mean; the lower end
@@ -69,7 +70,9 @@ struct Model {
 // Frozen ones too.
 int64_t parameter_count(const Model& model);
 
-// Fills elements [first, first + values.size()) of a parameter; a function of (seed, name, element) alone.
+// What a parameter begins with: a function of (seed, name, element) alone.
+RandomFill random_fill(const ParamInit& init, uint64_t seed);
+// Fills elements [first, first + values.size()) of it.
 void init_param(const ParamInit& init, uint64_t seed, int64_t first, std::span<float> values);
 
 }  // namespace lockstep

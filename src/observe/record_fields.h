@@ -20,6 +20,22 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("other", record.other);
 }
 
+template <RecordOf<DeviceUse> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("utilization", record.utilization);
+  visit("memory_bytes", record.memory_bytes);
+  visit("sm_mhz", record.sm_mhz);
+  visit("power_w", record.power_w);
+  visit("temperature_c", record.temperature_c);
+}
+
+template <RecordOf<DeviceSummary> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("samples", record.samples);
+  visit("mean", record.mean);
+  visit("peak", record.peak);
+}
+
 template <RecordOf<StepRecord> Record, typename Visitor>
 void visit_fields(Record& record, Visitor&& visit) {
   visit("step", record.step);
@@ -31,6 +47,7 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("count", record.count);
   visit("seconds", record.seconds);
   visit("time", record.shares);
+  visit("device", record.device);
   visit("action", record.action);
   visit("note", record.note);
 }
@@ -152,6 +169,13 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("measured", record.measured);
 }
 
+template <RecordOf<StartPart> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("name", record.name);
+  visit("ms", record.ms);
+  visit("times", record.times);
+}
+
 template <RecordOf<RunSummary> Record, typename Visitor>
 void visit_fields(Record& record, Visitor&& visit) {
   visit("status", record.status);
@@ -181,14 +205,18 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("async", record.async);
   visit("compression", record.compression);
   visit("communication", record.communication);
+  visit("device_route", record.device_route);
   visit("mesh", record.mesh);
   visit("zero", record.zero);
   visit("samples_per_second", record.samples_per_second);
   visit("tokens_per_second", record.tokens_per_second);
   visit("step_time_ms", record.step_time_ms);
   visit("time_to_first_step_s", record.time_to_first_step_s);
+  visit("start", record.start);
+  visit("beside_start", record.beside_start);
   visit("breakdown", record.breakdown);
   visit("input", record.input);
+  visit("device", record.device);
   visit("peak_memory_bytes", record.peak_memory_bytes);
   visit("device_memory_bytes", record.device_memory_bytes);
   visit("planned_memory_bytes", record.planned_memory_bytes);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/device_use.h"
+
 namespace lockstep {
 
 // Where the time of a step went. In a StepRecord seconds; in a summary shares that sum to 1.
@@ -36,7 +38,8 @@ struct StepRecord {
   int64_t tokens = 0;    // 0 where the family has none
   int64_t count = 0;     // samples or tokens that the loss was divided by
   double seconds = 0;
-  StepShares shares;  // in seconds
+  StepShares shares;                // in seconds
+  std::optional<DeviceUse> device;  // at its last moment that was seen; where a device tells
   std::string action = kApplied;
   std::string note;  // why, where the action says that something happened
 
@@ -146,6 +149,23 @@ struct CompressionSummary {
   bool operator==(const CompressionSummary&) const = default;
 };
 
+// A part of the time from the process's start to the end of its first step.
+struct StartPart {
+  std::string name;
+  double ms = 0;
+  int64_t times = 0;  // that it was done
+
+  bool operator==(const StartPart&) const = default;
+};
+
+// What the device of the first worker was doing from the first step on.
+struct DeviceSummary {
+  int64_t samples = 0;  // about one a second
+  DeviceUse mean, peak;
+
+  bool operator==(const DeviceSummary&) const = default;
+};
+
 struct RunSummary {
   std::string status;  // done, stopped_early, diverged, failed, preempted, interrupted
   std::string error;   // why it ended, unless it is done
@@ -171,6 +191,7 @@ struct RunSummary {
   std::optional<AsyncSummary> async;                  // where workers push at their own pace
   std::optional<CompressionSummary> compression;      // where gradients are, or it was tried
   std::optional<CommunicationSummary> communication;  // where gradients are reduced in buckets
+  std::optional<std::string> device_route;            // of gradients, where devices have memory of their own
   std::optional<std::string> mesh;                    // where workers split the model
   std::optional<int64_t> zero;                        // ZeRO stage, where workers share out what they hold
 
@@ -178,8 +199,11 @@ struct RunSummary {
   double samples_per_second = 0, tokens_per_second = 0;
   StepTimeMs step_time_ms;
   double time_to_first_step_s = 0;
+  // What it went to, one after the other, and what other threads did beside that.
+  std::vector<StartPart> start, beside_start;
   StepShares breakdown;               // shares of step time
   std::optional<InputSummary> input;  // of the first worker
+  std::optional<DeviceSummary> device;
   int64_t peak_memory_bytes = 0, planned_memory_bytes = 0, network_bytes = 0;
   std::optional<int64_t> device_memory_bytes;  // the most that was allocated on a device with its own memory
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -95,6 +96,7 @@ void add_settings(Facts& facts, const RunSummary& summary) {
   facts.text("batch", batch_text(summary));
   facts.amount("peak lr", summary.peak_lr, short_number(summary.peak_lr, 6));
   facts.text("workers", workers_text(summary));
+  if (summary.device_route) facts.text("devices exchange", *summary.device_route, Fact::Kind::kUncompared);
   if (summary.mesh) facts.text("mesh", *summary.mesh);
   if (summary.zero) facts.whole("ZeRO stage", *summary.zero);
   if (summary.reduction) facts.text("reduction", reduction_text(*summary.reduction), Fact::Kind::kUncompared);
@@ -106,6 +108,15 @@ void add_settings(Facts& facts, const RunSummary& summary) {
   if (summary.reduce_order != "canonical") facts.text("reduce order", summary.reduce_order);
 }
 
+// The longest parts first.
+std::string parts_text(std::vector<StartPart> parts) {
+  std::ranges::stable_sort(parts, std::ranges::greater(), &StartPart::ms);
+  std::string text;
+  for (const StartPart& part : parts)
+    if (part.ms >= 1) text += fmt::format("{}{} {:.0f} ms", text.empty() ? "" : ", ", part.name, part.ms);
+  return text;
+}
+
 void add_speed(Facts& facts, const RunSummary& summary) {
   facts.amount("samples/s", summary.samples_per_second, rate_text(summary.samples_per_second));
   facts.amount("tokens/s", summary.tokens_per_second, rate_text(summary.tokens_per_second));
@@ -115,6 +126,8 @@ void add_speed(Facts& facts, const RunSummary& summary) {
   milliseconds("step p50", summary.step_time_ms.p50);
   milliseconds("step p95", summary.step_time_ms.p95);
   milliseconds("first step after", 1e3 * summary.time_to_first_step_s);
+  facts.text("of these", parts_text(summary.start), Fact::Kind::kUncompared);
+  facts.text("beside them", parts_text(summary.beside_start), Fact::Kind::kUncompared);
   const auto share = [&](const char* name, double value) {
     if (value != 0) facts.text(name, fmt::format("{:.1f} %", 100 * value), Fact::Kind::kUncompared);
   };
@@ -126,6 +139,19 @@ void add_speed(Facts& facts, const RunSummary& summary) {
   share("other", summary.breakdown.other);
 }
 
+// "87 % busy, 26.3 GiB, 1755 MHz, 481 W, 61 C", with peaks where they say more.
+std::string device_text(const DeviceSummary& device) {
+  const DeviceUse &mean = device.mean, &peak = device.peak;
+  std::vector<std::string> parts;
+  if (mean.utilization) parts.push_back(fmt::format("{:.0f} % busy", 100 * *mean.utilization));
+  if (peak.memory_bytes)
+    parts.push_back(fmt::format("{} at most", bytes_text(static_cast<int64_t>(*peak.memory_bytes))));
+  if (mean.sm_mhz) parts.push_back(fmt::format("{:.0f} MHz", *mean.sm_mhz));
+  if (mean.power_w) parts.push_back(fmt::format("{:.0f} W (peak {:.0f})", *mean.power_w, *peak.power_w));
+  if (peak.temperature_c) parts.push_back(fmt::format("{:.0f} C at most", *peak.temperature_c));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 void add_resources(Facts& facts, const RunSummary& summary) {
   const auto bytes = [&](const char* name, int64_t value) {
     facts.amount(name, static_cast<double>(value), bytes_text(value));
@@ -134,6 +160,7 @@ void add_resources(Facts& facts, const RunSummary& summary) {
   if (summary.device_memory_bytes) bytes("device memory", *summary.device_memory_bytes);
   bytes("planned memory", summary.planned_memory_bytes);
   bytes("network", summary.network_bytes);
+  if (summary.device) facts.text("device", device_text(*summary.device), Fact::Kind::kUncompared);
   facts.whole("skipped steps", summary.skipped_steps);
   facts.whole("restarts", summary.restarts);
   facts.text("weights", summary.weights_sha256);

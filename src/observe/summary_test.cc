@@ -28,6 +28,10 @@ RunSummary example() {
   summary.best_eval->step = 1500;
   summary.best_eval->auc = 0.9375;
   summary.network_bytes = int64_t{1} << 60;
+  summary.start = {{"plan", 250.5, 1}, {"first step", 120, 1}};
+  summary.beside_start = {{"kernels compiled", 400, 7}};
+  summary.device = {
+      .samples = 3, .mean = {.utilization = 0.5}, .peak = {.utilization = 0.75, .power_w = 600}};
   summary.warnings = {"the learning rate is 0", "a \"quoted\" one"};
   return summary;
 }
@@ -52,6 +56,10 @@ TEST(Summary, HasTheFieldsThatScriptsRead) {
   EXPECT_EQ(object["step_time_ms"]["p95"], 14.25);
   EXPECT_EQ(object["breakdown"]["input_wait"], 0.125);
   EXPECT_EQ(object["best_eval"]["auc"], 0.9375);
+  EXPECT_EQ(object["start"][0]["name"], "plan");
+  EXPECT_EQ(object["beside_start"][0]["times"], 7);
+  EXPECT_EQ(object["device"]["peak"]["power_w"], 600);
+  EXPECT_FALSE(object["device"]["mean"].contains("power_w"));
   EXPECT_FALSE(object.contains("final_eval"));
   EXPECT_EQ(object["warnings"][0], "the learning rate is 0");
   EXPECT_EQ(object["started"], "1970-01-01T00:00:00Z");

@@ -33,6 +33,10 @@ std::vector<Scalar> scalars_of(const StepRecord& record, int64_t tokens_seen) {
     scalars.push_back({"training/tokens_per_second", per_second(record.tokens, record.seconds)});
     scalars.push_back({"train/num_input_tokens_seen", static_cast<double>(tokens_seen)});
   }
+  if (record.device)
+    visit_fields(*record.device, [&](const char* name, const std::optional<double>& value) {
+      if (value) scalars.push_back({std::string("device/") + name, *value});
+    });
   if (record.action != kApplied) scalars.push_back({"health/" + record.action, 1});
   return scalars;
 }

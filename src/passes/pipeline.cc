@@ -87,9 +87,9 @@ void check_stage(const Graph& graph, Stage stage) {
 }  // namespace
 
 Recompute parse_recompute(std::string_view name) {
-  for (const Recompute policy : {Recompute::kNone, Recompute::kCheap, Recompute::kBlock})
+  for (const Recompute policy : {Recompute::kNone, Recompute::kFused, Recompute::kCheap, Recompute::kBlock})
     if (name_of(policy) == name) return policy;
-  throw UserError("recompute is {}; use none, cheap or block", name);
+  throw UserError("recompute is {}; use none, fused, cheap or block", name);
 }
 
 std::span<const Pass> all_passes() { return kPasses; }
@@ -106,12 +106,19 @@ const Pass& find_pass(std::string_view name) {
 Graph run_passes(const Graph& graph, const PassOptions& options, std::vector<PassTiming>* timings) {
   for (const auto* names : {&options.disabled, &options.dump_after})
     for (const std::string& name : *names) find_pass(name);
-  if (!options.stop_after.empty()) find_pass(options.stop_after);
+  for (const std::string* name : {&options.start_after, &options.stop_after})
+    if (!name->empty()) find_pass(*name);
   Graph current = graph;
   // Without autodiff, the graph is for inference or was differentiated before.
   Stage stage = listed(options.disabled, "autodiff") ? Stage::kDifferentiated : Stage::kImported;
+  std::span<const Pass> to_run = kPasses;
+  if (!options.start_after.empty()) {
+    const auto been = static_cast<size_t>(&find_pass(options.start_after) - kPasses.data()) + 1;
+    for (const Pass& pass : to_run.first(been)) stage = std::max(stage, pass.stage);
+    to_run = to_run.subspan(been);
+  }
   check_stage(graph, stage);
-  for (const Pass& pass : kPasses) {
+  for (const Pass& pass : to_run) {
     if (listed(options.disabled, pass.name)) continue;
     const auto start = std::chrono::steady_clock::now();
     current = pass.run(current, options);

@@ -43,6 +43,7 @@ struct PassOptions {
   std::vector<ShardAxis> shard;      // none: the graph is for one rank
   std::vector<ParamUnit> units;      // none: parameters are there as a whole
   std::vector<std::string> disabled;
+  std::string start_after;  // the graph has been through this pass and those before it
   std::string stop_after;
   std::vector<std::string> dump_after;
   std::function<void(std::string_view pass, const Graph&)> dump;

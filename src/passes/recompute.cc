@@ -29,6 +29,7 @@ class Recomputation {
         made_again_(static_cast<size_t>(old.value_count())) {}
 
   Graph run() && {
+    if (options_.recompute == Recompute::kFused) choose_fused();
     if (options_.recompute == Recompute::kCheap) choose_cheap();
     if (options_.recompute == Recompute::kBlock) choose_blocks();
     for (int32_t n = 0; n < static_cast<int32_t>(old_.nodes().size()); ++n) emit(n);
@@ -47,6 +48,30 @@ class Recomputation {
     while (old_.producer(value) >= 0 && node(old_.producer(value)).op->traits.view)
       value = node(old_.producer(value)).inputs[0];
     return value;
+  }
+
+  // A gated MLP is the example: backward reads silu(gate) where it also computes the slope of silu from gate.
+  void choose_fused() {
+    // Of what forward made: whether pointwise ops of backward read it, element by element, and others do.
+    std::vector<bool> in_sweeps(static_cast<size_t>(old_.value_count()), false), elsewhere = in_sweeps;
+    for (int32_t n = loss_ + 1; n < static_cast<int32_t>(old_.nodes().size()); ++n)
+      for (const Value input : node(n).inputs) {
+        const bool sweeps =
+            node(n).op->traits.pointwise && old_.type(input).shape == old_.type(node(n).outputs[0]).shape;
+        (sweeps ? in_sweeps : elsewhere)[static_cast<size_t>(input.id)] = true;
+      }
+    for (const GraphOutput& output : old_.outputs()) elsewhere[static_cast<size_t>(output.value.id)] = true;
+    for (int32_t n = 0; n <= loss_; ++n) {
+      const Node& source = node(n);
+      if (!source.op->traits.pointwise || old_.type(source.outputs[0]).bytes() < kMinBytes) continue;
+      const Value made = source.outputs[0];
+      again_[static_cast<size_t>(n)] =
+          in_sweeps[static_cast<size_t>(made.id)] && !elsewhere[static_cast<size_t>(made.id)] &&
+          std::all_of(source.inputs.begin(), source.inputs.end(), [&](Value input) {
+            return in_sweeps[static_cast<size_t>(input.id)] &&
+                   old_.type(input).shape == old_.type(made).shape;
+          });
+    }
   }
 
   void choose_cheap() {

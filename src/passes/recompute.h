@@ -8,6 +8,9 @@
 //     h = matmul(x, w)  a = mul(h, h)  y = matmul(a, w)  loss = sum(y)  ... again.a = mul(h, h) ...
 // Policies:
 //   none   keeps everything that backward reads.
+//   fused  runs again what its readers compute on the way: pointwise results that only pointwise ops of
+//          backward read, from operands that such ops read anyway. Less is written, kept and read; no kernel
+//          is added.
 //   cheap  runs again what is bound by memory (trait recompute_cheap) and whose own operands are kept anyway:
 //   it adds
 //          nothing to what is kept, and goes at most a few ops deep.

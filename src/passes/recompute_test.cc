@@ -30,6 +30,35 @@ constexpr const char* kSquare = R"(graph f(x: f32[64,64], w: f32[64,64] @param, 
 
 TEST(Recompute, NoneKeepsEverything) { expect_rewrite(with_policy(Recompute::kNone), kSquare, kSquare); }
 
+// Backward of y = (silu(g) u) w: the readers of silu(g) read g too; that of the product is no pointwise op.
+constexpr const char* kGated = R"(graph f(x: f32[64,64], w: f32[64,64] @param, grad.w: f32[64,64] @grad,
+                                          grad.x: f32[64,64] @grad) {
+  g = matmul(x, w)
+  u = matmul(x, w) {transpose_b=true}
+  s = silu(g)
+  p = mul(s, u)
+  y = matmul(p, w)
+  loss = sum(y)
+  dy = constant() {value=1.0, shape=[64,64]}
+  dw = matmul(p, dy) {transpose_a=true}
+  dp = matmul(dy, w) {transpose_b=true}
+  du = mul(dp, s)
+  ds = mul(dp, u)
+  dg = silu_grad(g, ds)
+  dx = add(du, dg)
+  return loss, grad.w <- dw, grad.x <- dx
+})";
+
+TEST(Recompute, FusedRunsAgainWhatItsReadersComputeOnTheWay) {
+  std::string expected = kGated;
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    expected.replace(expected.find(from), from.size(), to);
+  };
+  replace("du = mul(dp, s)", "again.s = silu(g)\n  du = mul(dp, again.s)");
+  expect_rewrite(with_policy(Recompute::kFused), kGated, expected);
+  expect_rewrite(with_policy(Recompute::kFused), kSquare, kSquare);  // a product reads a
+}
+
 TEST(Recompute, CheapRunsMemoryBoundOpsAgainFromWhatIsKeptAnyway) {
   expect_rewrite(with_policy(Recompute::kCheap), kSquare,
                  R"(graph f(x: f32[64,64], w: f32[64,64] @param, u: f32[64,64] @param,

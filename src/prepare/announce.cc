@@ -44,7 +44,8 @@ std::string course_line(const Schedule& schedule, LrDecay decay, int64_t steps) 
 }  // namespace
 
 std::vector<std::string> announcement(const JobParts& parts, const Group* group, const Buckets& buckets,
-                                      const std::string& architecture, int64_t planned_bytes) {
+                                      const std::string& device_route, const std::string& architecture,
+                                      int64_t planned_bytes) {
   const JobSpec& spec = parts.spec;
   const ResolvedJob& job = parts.resolved;
   std::vector<std::string> lines;
@@ -76,6 +77,7 @@ std::vector<std::string> announcement(const JobParts& parts, const Group* group,
     else
       line("workers", group->split().text());
     line("gradients", reduce_line(spec.strategy.reduce, buckets));
+    if (!device_route.empty()) line("devices", fmt::format("exchange through {}", device_route));
     if (const Ownership ownership = parts.options.ownership(); ownership.is_split())
       line("state", state_line(ownership));
   }

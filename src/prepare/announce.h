@@ -9,7 +9,9 @@
 
 namespace lockstep {
 
+// `device_route`: how devices reach each other, where they have memory of their own and peers.
 std::vector<std::string> announcement(const JobParts& parts, const Group* group, const Buckets& buckets,
-                                      const std::string& architecture, int64_t planned_bytes);
+                                      const std::string& device_route, const std::string& architecture,
+                                      int64_t planned_bytes);
 
 }  // namespace lockstep

@@ -26,9 +26,10 @@ struct Change {
 
 std::vector<Change> recompute_changes(const JobSpec& spec) {
   std::vector<Change> changes;
-  for (const Recompute policy : {Recompute::kCheap, Recompute::kBlock})
+  for (const Recompute policy : {Recompute::kFused, Recompute::kCheap, Recompute::kBlock})
     if (policy > spec.train.recompute)
-      changes.push_back({fmt::format("train.recompute={}", name_of(policy)), "the same bits, more time",
+      changes.push_back({fmt::format("train.recompute={}", name_of(policy)),
+                         policy == Recompute::kFused ? "the same bits" : "the same bits, more time",
                          [policy](JobSpec& job) { job.train.recompute = policy; }});
   return changes;
 }
@@ -62,7 +63,7 @@ std::vector<Change> numeric_changes(const JobSpec& spec, int64_t leaves) {
   if (leaves > 1)
     changes.push_back({"strategy.leaves=1", "another order of sums, for at most one worker",
                        [](JobSpec& job) { job.strategy.leaves = 1; }});
-  if (spec.train.precision == Precision::kFp32)
+  if (!computes_in_bf16(spec.train.precision))
     changes.push_back({"train.precision=bf16", "rounds activations to bf16",
                        [](JobSpec& job) { job.train.precision = Precision::kBf16; }});
   if (spec.train.precision != Precision::kBf16Pure)
@@ -82,21 +83,40 @@ std::vector<Change> numeric_changes(const JobSpec& spec, int64_t leaves) {
   return changes;
 }
 
+// What a plan is compared with. Checkpoints on their way and the program itself lie in the host's memory.
+struct Room {
+  int64_t bytes = 0;
+  bool on_device = false;
+  std::string whose;
+
+  int64_t taken_by(const JobPlan& plan) const {
+    return on_device ? plan.memory.bytes() + plan.beside.evaluation : plan.bytes();
+  }
+};
+
+Room room_for(const JobSpec& spec, Backend& backend, const HostShare& host) {
+  if (spec.strategy.memory) return {*spec.strategy.memory, false, "strategy.memory gives it"};
+  if (const int64_t free = backend.available_bytes(host.workers); free > 0)
+    return {free, true, host.workers > 1 ? "its part of the GPU is" : "the GPU has free"};
+  return {host.memory(available_memory_bytes()), false, "this machine has for it"};
+}
+
 int64_t planned_bytes(const JobSpec& spec, const InputSizes& inputs, Backend& backend,
-                      const std::optional<HostPlace>& host) {
+                      const std::optional<HostPlace>& host, const Room& room) {
   const Model model = build_job_model(spec, inputs);
   const ResolvedJob job = resolve(spec, {.parameters = parameter_count(model), .train_samples = {}});
-  return plan_job(spec, job, model, inputs, backend, host).bytes();
+  return room.taken_by(plan_job(spec, job, model, inputs, backend, host));
 }
 
 // Tries changes one by one and keeps a line for each that takes less.
 class Search {
  public:
-  Search(const JobSpec& spec, const JobPlan& plan, int64_t limit, const InputSizes& inputs, Backend& backend)
+  Search(const JobSpec& spec, const JobPlan& plan, const Room& room, const InputSizes& inputs,
+         Backend& backend)
       : spec_(spec),
-        planned_(plan.bytes()),
+        planned_(room.taken_by(plan)),
         host_(plan.host),
-        limit_(limit),
+        room_(room),
         inputs_(inputs),
         backend_(backend),
         all_(spec) {}
@@ -106,11 +126,11 @@ class Search {
     JobSpec changed = spec_;
     change.apply(changed);
     try {
-      const int64_t bytes = planned_bytes(changed, inputs_, backend_, host_);
+      const int64_t bytes = planned_bytes(changed, inputs_, backend_, host_, room_);
       if (bytes >= planned_) return;
       lines_ += fmt::format("  --set {:<44}{:>12}   {}{}\n", change.set, size_text(bytes), change.price,
-                            bytes > limit_ ? "; not enough alone" : "");
-      fits_ = fits_ || bytes <= limit_;
+                            bytes > room_.bytes ? "; not enough alone" : "");
+      fits_ = fits_ || bytes <= room_.bytes;
       // One that does not go with those before it is not among all of them together.
       JobSpec together = all_;
       change.apply(together);
@@ -135,9 +155,9 @@ class Search {
     if (lines_.empty()) return "nothing that the job file sets takes less; use a smaller model\n";
     std::string text = "what takes less:\n" + lines_;
     if (fits_) return text;
-    const int64_t together = planned_bytes(all_, inputs_, backend_, host_);
+    const int64_t together = planned_bytes(all_, inputs_, backend_, host_, room_);
     return text + fmt::format("  {:<50}{:>12}{}\n", "all of these together", size_text(together),
-                              together > limit_ ? "   still too much: use a smaller model" : "");
+                              together > room_.bytes ? "   still too much: use a smaller model" : "");
   }
 
  private:
@@ -148,7 +168,7 @@ class Search {
   }
   bool fits(const JobSpec& changed) const {
     try {
-      return planned_bytes(changed, inputs_, backend_, host_) <= limit_;
+      return planned_bytes(changed, inputs_, backend_, host_, room_) <= room_.bytes;
     } catch (const UserError&) {
       return false;
     }
@@ -157,7 +177,7 @@ class Search {
   const JobSpec& spec_;
   int64_t planned_;
   std::optional<HostPlace> host_;
-  int64_t limit_;
+  const Room& room_;
   const InputSizes& inputs_;
   Backend& backend_;
   JobSpec all_;
@@ -165,30 +185,23 @@ class Search {
   bool fits_ = false;
 };
 
-// What the job may take where it does not say. Workers who share devices find what the others took already,
-// in any order: there the device itself says what is too much.
-int64_t found_memory(const Backend& backend, const HostShare& host) {
-  if (backend.memory() == MemoryKind::kHost) return host.memory(available_memory_bytes());
-  return host.workers == 1 ? backend.free_bytes() : 0;
-}
-
 }  // namespace
 
 void require_fit(const JobSpec& spec, const ResolvedJob& job, const JobPlan& plan, const InputSizes& inputs,
                  Backend& backend, const HostShare& host) {
-  const int64_t limit = spec.strategy.memory ? *spec.strategy.memory : found_memory(backend, host);
-  if (plan.bytes() <= limit || limit == 0) return;
-  Search search(spec, plan, limit, inputs, backend);
+  const Room room = room_for(spec, backend, host);
+  if (room.taken_by(plan) <= room.bytes || room.bytes == 0) return;
+  Search search(spec, plan, room, inputs, backend);
   for (const Change& change : recompute_changes(spec)) search.attempt(change);
+  if (room.on_device && spec.strategy.offload == Offload::kNone)
+    search.attempt({"strategy.offload=state", "the same bits, the state crosses the bus in every step",
+                    [](JobSpec& changed) { changed.strategy.offload = Offload::kState; }});
   for (const Change& change : zero_changes(spec)) search.attempt(change);
   search.try_microbatches(job.leaves);
   for (const Change& change : numeric_changes(spec, job.leaves)) search.attempt(change);
   throw DoesNotFit("{}: a worker would take {} and {} {}\n{}{}", spec.where("strategy.memory"),
-                   size_text(plan.bytes()),
-                   spec.strategy.memory                    ? "strategy.memory gives it"
-                   : backend.memory() == MemoryKind::kHost ? "this machine has for it"
-                                                           : "the device has free",
-                   size_text(limit), plan.table(), search.report());
+                   size_text(room.taken_by(plan)), room.whose, size_text(room.bytes), plan.table(),
+                   search.report());
 }
 
 }  // namespace lockstep

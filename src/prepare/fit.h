@@ -7,7 +7,7 @@
 namespace lockstep {
 
 // Compares the plan with strategy.memory or, where the job does not say, with the worker's part of what its
-// host has available; on a device that has memory of its own, with what that has free.
+// device has free; on the processor, of what the host has available.
 // Throws DoesNotFit with the memory table and, planned too, the changes to the job that take less.
 void require_fit(const JobSpec& spec, const ResolvedJob& job, const JobPlan& plan, const InputSizes& inputs,
                  Backend& backend, const HostShare& host);

@@ -29,7 +29,7 @@ class DeviceWith : public Backend {
   explicit DeviceWith(int64_t free) : free_(free) {}
   std::string name() const override { return "device"; }
   std::string architecture() const override { return cpu_->architecture(); }
-  int64_t free_bytes() const override { return free_; }
+  int64_t available_bytes(int64_t /*workers*/) override { return free_; }
   KernelChoice choose(const Graph& graph, const Node& node) override { return cpu_->choose(graph, node); }
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryKind kind) override {
     return cpu_->allocate(bytes, kind);
@@ -64,7 +64,7 @@ TEST(Fit, OnADeviceItsOwnMemoryCounts) {
     check({}, small);
     FAIL() << "it fits into 20 MiB";
   } catch (const DoesNotFit& error) {
-    EXPECT_NE(std::string(error.what()).find("the device has free 20.0 MiB"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("the GPU has free 20.0 MiB"), std::string::npos)
         << error.what();
   }
 }

@@ -20,6 +20,7 @@ OptimizerSettings optimizer_of(const JobSpec& spec) {
   settings.nesterov = from.nesterov;
   settings.clip_norm = spec.train.clip_norm;
   if (spec.train.moments == MomentType::kBf16) settings.moments = DType::kBF16;
+  settings.offloaded = spec.strategy.offload == Offload::kState;
   return settings;
 }
 
@@ -28,10 +29,22 @@ OptimizerSettings optimizer_of(const JobSpec& spec) {
 PassOptions job_passes(const JobSpec& spec) {
   PassOptions passes;
   passes.recompute = spec.train.recompute;
-  if (spec.train.precision != Precision::kFp32) passes.compute = DType::kBF16;
+  if (computes_in_bf16(spec.train.precision)) passes.compute = DType::kBF16;
   passes.stochastic_rounding = spec.train.stochastic_rounding;
   return passes;
 }
+
+namespace {
+
+DeviceRoute route_of(WorkerTransport transport) {
+  switch (transport) {
+    case WorkerTransport::kAuto: return DeviceRoute::kAuto;
+    case WorkerTransport::kCudaIpc: return DeviceRoute::kDevice;
+    default: return DeviceRoute::kHost;
+  }
+}
+
+}  // namespace
 
 TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   TrainOptions options;
@@ -56,6 +69,7 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   options.reduce.topk = reduce.topk;
   options.reduce.rank = reduce.rank;
   options.reduce.exchange = reduce.via != ReduceVia::kNone;
+  options.reduce.route = route_of(spec.strategy.transport);
   return options;
 }
 
@@ -74,7 +88,7 @@ TroubleFacts job_facts(const JobParts& parts) {
   facts.microbatches = parts.resolved.microbatches;
   facts.peak_lr = parts.schedule.peak();
   facts.schedule = parts.schedule.settings();
-  facts.bf16 = train.precision != Precision::kFp32;
+  facts.bf16 = computes_in_bf16(train.precision);
   facts.optimizer = name_of(train.optimizer.name);
   facts.beta2 = train.optimizer.betas[1];
   facts.clip_norm = train.clip_norm;
@@ -92,11 +106,18 @@ MeshShape job_mesh(const JobSpec& spec) {
 DeviceOptions job_device(const JobSpec& spec, const HostShare& host) {
   return {.kind = spec.device,
           .threads = job_threads(spec, host),
-          .local_rank = static_cast<int>(host.local_rank)};
+          .local_rank = static_cast<int>(host.local_rank),
+          .tf32 = spec.train.precision == Precision::kTf32};
 }
 
 std::unique_ptr<Backend> make_job_backend(const JobSpec& spec, const HostShare& host) {
   auto backend = make_backend(job_device(spec, host));
+  if (spec.train.precision == Precision::kTf32 && !backend->has_tf32())
+    throw UserError(
+        "{}: train.precision tf32 is arithmetic of NVIDIA GPUs, and this job trains on {}; write precision: "
+        "fp32, "
+        "or bf16, which rounds more and holds half the bytes",
+        spec.where("train.precision"), backend->name());
   if (spec.device != DeviceKind::kAuto || backend->memory() == MemoryKind::kDevice) return backend;
   for (size_t i = 0; i < std::min(kTrainingPools, spec.workerPoolSpecs.size()); ++i) {
     const MachineSpec& machine = spec.workerPoolSpecs[i].machineSpec;

@@ -1,5 +1,6 @@
 #include "prepare/job_plan.h"
 
+#include "base/error.h"
 #include "job/workers.h"
 #include "prepare/job_options.h"
 #include "train/checkpoint/training_checkpoints.h"
@@ -8,14 +9,19 @@
 namespace lockstep {
 
 JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model, const InputSizes& inputs,
-                 Backend& backend, std::optional<HostPlace> host, int mesh_rank) {
+                 Backend& backend, std::optional<HostPlace> host, int mesh_rank, SharedGraphs* shared) {
   TrainOptions options = job_train_options(spec, job);
   options.host = host;
   options.mesh_rank = mesh_rank;
   options.rank = options.mesh.coordinate(MeshAxis::kData, mesh_rank);
   JobPlan plan;
   plan.host = host;
-  plan.train = plan_training(model, backend, options);
+  if (options.optimizer.offloaded && backend.memory() == MemoryKind::kHost)
+    throw UserError(
+        "{}: strategy.offload state moves what the device holds to the host's memory, where device: cpu has "
+        "it as it is; leave it out",
+        spec.where("strategy.offload"));
+  plan.train = plan_training(model, backend, options, shared);
   plan.memory = train_memory(plan.train, options, backend.memory());
   plan.beside.checkpoints = kCheckpointStaging;
   plan.beside.program = kProgramBytes;

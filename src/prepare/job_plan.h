@@ -22,9 +22,10 @@ struct JobPlan {
 };
 
 // `host`: where the workers of a host hold the state together, the place of this one; `mesh_rank`:
-// among all workers. Throws UserError.
+// among all workers; `shared`: with plans of the same job in other layouts. Throws UserError.
 JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model, const InputSizes& inputs,
-                 Backend& backend, std::optional<HostPlace> host = {}, int mesh_rank = 0);
+                 Backend& backend, std::optional<HostPlace> host = {}, int mesh_rank = 0,
+                 SharedGraphs* shared = nullptr);
 // What the leader gathers to evaluate: averages that workers own pieces of, or the stages of a pipeline.
 // Where parameters are owned in pieces too, they are evaluated unit by unit instead.
 int64_t gathered_bytes(const TrainOptions& options, const FlatLayout& whole);

@@ -24,14 +24,15 @@ std::vector<int64_t> divisors(int64_t number) {
 
 // What of the state a device has at least: of trained parameters, evenly shared out.
 struct StateBytes {
-  int64_t frozen = 0, parameters = 0, gradients = 0, state = 0;
+  int64_t frozen = 0, parameters = 0, gradients = 0, state = 0;  // state: and averages
 
+  // Of what lies on the device.
   int64_t of(const Layout& layout) const {
     const int64_t cut = layout.pipeline * layout.tensor;
     const auto part = [&](int64_t bytes, int64_t stage) {
       return bytes / cut / (layout.zero >= stage ? layout.data : 1);
     };
-    return frozen / cut + part(parameters, 3) + part(gradients, 2) + part(state, 1);
+    return frozen / cut + part(parameters, 3) + part(gradients, 2) + (layout.offload ? 0 : part(state, 1));
   }
 };
 
@@ -60,12 +61,17 @@ class LayoutPlanner {
     state_ = state_bytes(model_, job_train_options(alone, job));
   }
 
-  // With the least recomputation that fits, else with the most: where that does not, none does.
+  // With the least recomputation that fits, else with the most: where that does not, none does. State is
+  // moved to the host's memory where nothing else makes it fit.
   PlannedLayout plan(Layout layout) const {
     layout.recompute = Recompute::kBlock;
-    const PlannedLayout most = attempt(layout);
+    PlannedLayout most = attempt(layout);
+    if (!most.fits && most.refused.empty() && spec_.device != DeviceKind::kCpu) {
+      layout.offload = true;
+      if (PlannedLayout offloaded = attempt(layout); offloaded.fits) most = offloaded;
+    }
     if (!most.fits) return most;
-    for (const Recompute recompute : {Recompute::kNone, Recompute::kCheap}) {
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kFused, Recompute::kCheap}) {
       if (recompute < spec_.train.recompute) continue;
       layout.recompute = recompute;
       if (const PlannedLayout planned = attempt(layout); planned.fits) return planned;
@@ -83,6 +89,7 @@ class LayoutPlanner {
     spec.strategy.pipeline = layout.pipeline;
     spec.strategy.tensor = layout.tensor;
     spec.strategy.zero = layout.zero;
+    spec.strategy.offload = layout.offload ? Offload::kState : Offload::kNone;
     spec.strategy.memory.reset();
     const int64_t microbatches = spec.train.global_batch / spec.train.microbatch;
     if (!spec.strategy.leaves)
@@ -113,7 +120,7 @@ class LayoutPlanner {
 
   void take_fuller(PlannedLayout& planned, const JobSpec& spec, const ResolvedJob& job, int64_t rank) const {
     const auto backend = make_null_backend();
-    const JobPlan plan = plan_job(spec, job, model_, inputs_, *backend, {}, rank);
+    const JobPlan plan = plan_job(spec, job, model_, inputs_, *backend, {}, static_cast<int>(rank), &shared_);
     const TrainMemory& memory = plan.memory;
     const int64_t bytes = memory.bytes() + plan.beside.evaluation;
     if (bytes <= planned.bytes) return;
@@ -129,13 +136,15 @@ class LayoutPlanner {
   DeviceSet devices_;
   Model model_;
   StateBytes state_;
+  mutable SharedGraphs shared_;
 };
 
-// What a layout costs in time, coarsely and in this order: recomputation, sums inside every layer, transfers
-// of parameters, stages that wait for each other.
+// What a layout costs in time, coarsely and in this order: state across the bus, recomputation, sums inside
+// every layer, transfers of parameters, stages that wait for each other.
 auto price(const Layout& layout) {
-  return std::make_tuple(layout.recompute == Recompute::kBlock, layout.tensor > 1, layout.zero == 3,
-                         layout.pipeline > 1, layout.recompute, layout.tensor, layout.pipeline, layout.zero);
+  return std::make_tuple(layout.offload, layout.recompute == Recompute::kBlock, layout.tensor > 1,
+                         layout.zero == 3, layout.pipeline > 1, layout.recompute, layout.tensor,
+                         layout.pipeline, layout.zero);
 }
 
 std::string_view note(const PlannedLayout& planned) {
@@ -155,6 +164,7 @@ std::vector<std::string> settings_of(const Layout& layout) {
   add("strategy.zero", layout.zero, 0);
   add("strategy.pipeline", layout.pipeline, 1);
   add("strategy.tensor", layout.tensor, 1);
+  if (layout.offload) settings.emplace_back("strategy.offload=state");
   if (layout.recompute != Recompute::kNone)
     settings.push_back(fmt::format("train.recompute={}", name_of(layout.recompute)));
   return settings;
@@ -186,9 +196,9 @@ std::vector<PlannedLayout> plan_layouts(const JobSpec& spec, const InputSizes& i
 std::string layout_table(const std::vector<PlannedLayout>& layouts, const DeviceSet& devices) {
   std::string out = fmt::format(
       "layouts over {} devices of {:.1f} GiB, and what the fullest device takes (GiB)\n"
-      "  {:>4} {:>8} {:>6} {:>4} {:>9} {:>10} {:>9} {:>9} {:>11} {:>9}\n",
-      devices.count, gib(devices.bytes), "data", "pipeline", "tensor", "zero", "recompute", "parameters",
-      "gradients", "optimizer", "activations", "in all");
+      "  {:>4} {:>8} {:>6} {:>4} {:>9} {:>7} {:>10} {:>9} {:>9} {:>11} {:>9}\n",
+      devices.count, gib(devices.bytes), "data", "pipeline", "tensor", "zero", "recompute", "offload",
+      "parameters", "gradients", "optimizer", "activations", "in all");
   // A reason that many share is said once.
   std::vector<std::pair<std::string, int64_t>> refusals;
   for (const PlannedLayout& one : layouts) {
@@ -203,15 +213,12 @@ std::string layout_table(const std::vector<PlannedLayout>& layouts, const Device
       continue;
     }
     const auto part = [&](int64_t bytes) { return one.planned ? fmt::format("{:.2f}", gib(bytes)) : "-"; };
-    out += fmt::format("  {:>4} {:>8} {:>6} {:>4} {:>9} {:>10} {:>9} {:>9} {:>11} {:>9} {}\n", at.data,
-                       at.pipeline, at.tensor, at.zero, name_of(at.recompute), part(one.parameters),
-                       part(one.gradients), part(one.state), part(one.activations),
+    out += fmt::format("  {:>4} {:>8} {:>6} {:>4} {:>9} {:>7} {:>10} {:>9} {:>9} {:>11} {:>9} {}\n", at.data,
+                       at.pipeline, at.tensor, at.zero, name_of(at.recompute), at.offload ? "state" : "none",
+                       part(one.parameters), part(one.gradients), part(one.state), part(one.activations),
                        fmt::format("{}{:.2f}", one.planned ? "" : "> ", gib(one.bytes)), note(one));
   }
   for (const auto& [reason, count] : refusals) out += fmt::format("  {} more: {}\n", count, reason);
-  if (std::ranges::any_of(layouts,
-                          [](const PlannedLayout& one) { return one.fits && one.layout.pipeline > 1; }))
-    out += "  stages of a pipeline run on processors so far (device: cpu)\n";
   if (layouts.empty() || !layouts[0].fits)
     return out + "none fits: use more or larger devices, a smaller microbatch or model\n";
   return out +

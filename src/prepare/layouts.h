@@ -21,6 +21,7 @@ struct Layout {
   int64_t data = 1, pipeline = 1, tensor = 1;
   int64_t zero = 0;
   Recompute recompute = Recompute::kNone;
+  bool offload = false;  // of the optimizer's state and averages to the host's memory
 };
 // As --set takes them: the workers, and what differs from the defaults.
 std::vector<std::string> settings_of(const Layout& layout);
@@ -36,8 +37,8 @@ struct PlannedLayout {
 };
 
 // Every mesh that the devices make, at every ZeRO stage, with the least recomputation that fits or, where
-// none does, the most; those that fit first. The leaves of a step are as many as the job says, or at least
-// one for every data-parallel worker.
+// none does, the most, and state in the host's memory where nothing else fits; those that fit first. The
+// leaves of a step are as many as the job says, or at least one for every data-parallel worker.
 std::vector<PlannedLayout> plan_layouts(const JobSpec& spec, const InputSizes& inputs,
                                         const DeviceSet& devices);
 

@@ -67,6 +67,20 @@ TEST(Layouts, LessMemoryAsksForMoreSplitting) {
   EXPECT_TRUE(!stage(tight, 0).fits || stage(tight, 0).layout.recompute != Recompute::kNone);
 }
 
+TEST(Layouts, StateGoesToTheHostWhereNothingElseFits) {
+  const std::vector<std::string> one_block = {"model.layers=1", "train.microbatch=1"};
+  const auto whole = stage(layouts_of({1, 1024 * kMiB}, one_block), 0);
+  ASSERT_GT(whole.state, whole.parameters);
+  const DeviceSet tight{1, whole.bytes - whole.state + kMiB / 4};
+  const PlannedLayout& offloaded = stage(layouts_of(tight, one_block), 0);
+  EXPECT_TRUE(offloaded.fits && offloaded.layout.offload);
+  EXPECT_EQ(offloaded.state, 0);
+  EXPECT_EQ(settings_of(offloaded.layout).at(1), "strategy.offload=state");
+  std::vector<std::string> on_cpu = one_block;
+  on_cpu.emplace_back("device=cpu");
+  EXPECT_FALSE(stage(layouts_of(tight, on_cpu), 0).fits);
+}
+
 TEST(Layouts, StateThatIsTooMuchIsNotPlanned) {
   const auto layouts = layouts_of({2, 8 * kMiB});
   EXPECT_FALSE(stage(layouts, 0).planned);

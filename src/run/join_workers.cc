@@ -127,7 +127,8 @@ auto meet(const WorkerPlace& placement, const JoinOptions& options, const Form& 
   WorkerFacts facts = {.same = options.same, .own = host_facts()};
   facts.same.emplace("version", kVersion);
   const wire::HostMap map = host_map(rendezvous.join(facts));
-  if (options.transport == WorkerTransport::kShm) require_one_host(map);
+  if (options.transport == WorkerTransport::kShm || options.transport == WorkerTransport::kCudaIpc)
+    require_one_host(map, name_of(options.transport));
   auto formed = form(rendezvous.store(), map);
   // Nobody leaves while another still needs the store.
   rendezvous.store().barrier("met", placement.size, limits.deadline);

@@ -46,12 +46,24 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TrainStep fitting_step(const JobParts& parts, Backend& backend, const MeshGroups& groups) {
-  const TrainOptions options = options_in(groups, backend, parts.options);
+JobPlan fitting_plan(const JobParts& parts, Backend& backend, const TrainOptions& options) {
   JobPlan plan = plan_job(parts.spec, parts.resolved, parts.model, parts.inputs, backend, options.host,
                           options.mesh_rank);
   require_fit(parts.spec, parts.resolved, plan, parts.inputs, backend, parts.host);
+  return plan;
+}
+
+TrainStep fitting_step(const JobParts& parts, Backend& backend, const MeshGroups& groups, PhaseTimes& times) {
+  const TrainOptions options = options_in(groups, backend, parts.options);
+  JobPlan plan = times.timed("plan", [&] { return fitting_plan(parts, backend, options); });
+  const PhaseTimes::Scope scope(times, "memory and first weights");
   return {std::move(plan.train), parts.model, backend, options, groups};
+}
+
+std::vector<StartPart> start_parts(const std::vector<PhaseTime>& phases) {
+  std::vector<StartPart> parts;
+  for (const PhaseTime& phase : phases) parts.push_back({phase.name, 1e3 * phase.seconds, phase.times});
+  return parts;
 }
 
 ReductionSummary reduction_summary(const ServedFigures& served) {
@@ -88,19 +100,26 @@ auto naming_place(const MeshShape& shape, const Body& body) {
 }  // namespace
 
 TrainRun::TrainRun(JobSpec spec, RunOptions options)
-    : options_(std::move(options)),
+    : begun_seconds_(seconds_since_start()),
+      options_(std::move(options)),
       signals_(options_.leads),
-      backend_(make_job_backend(spec, options_.host)),
-      parts_(build_parts(std::move(spec), *backend_, options_.host, options_.leads)),
-      joined_(join_others(parts_, options_)),
+      backend_(start_.timed(
+          "device",
+          [&] { return options_.device ? options_.device() : make_job_backend(spec, options_.host); })),
+      parts_(start_.timed(
+          "data and model",
+          [&] { return build_parts(std::move(spec), *backend_, options_.host, options_.leads); })),
+      joined_(start_.timed("meeting", [&] { return join_others(parts_, options_); })),
       workers_(joined_.all.get()),
       compression_(settle_codec(parts_, *backend_, joined_, options_.fresh)),
-      train_(fitting_step(parts_, *backend_, joined_.groups())),
+      train_(fitting_step(parts_, *backend_, joined_.groups(), start_)),
       engine_(options_.engine ? options_.engine(parts_, train_) : nullptr),
       reading_(parts_.spec, parts_.host),
       feeder_(*parts_.data.train, job_order(parts_), train_, parts_.steps(), reading_.train()),
       pace_(parts_.host.local_rank),
-      held_out_(job_held_out(parts_, *backend_, reading_.eval(), options_.leads, train_.units())),
+      held_out_(start_.timed(
+          "evaluation",
+          [&] { return job_held_out(parts_, *backend_, reading_.eval(), options_.leads, train_.units()); })),
       guard_(job_guard(parts_.spec)),
       examiner_(job_facts(parts_), parts_.model, parts_.options.passes, diagnosis_path(parts_.spec.output)) {}
 
@@ -108,7 +127,10 @@ RunSummary TrainRun::run() {
   summary_.started = utc_time(std::time(nullptr));
   signals_.begin();
   const MeshShape& mesh = parts_.options.mesh;
-  if (!naming_place(mesh, [this] { return begin(); })) {
+  const auto begin_here = [this] {
+    return start_.timed("run folder and checkpoint", [this] { return begin(); });
+  };
+  if (!naming_place(mesh, begin_here)) {
     end("done", "", kDone);
     return finished_ ? *finished_ : summarise();
   }
@@ -118,9 +140,17 @@ RunSummary TrainRun::run() {
   try {
     naming_place(mesh, [this] { loop(); });
     gather();
+    // While the last checkpoint is written.
+    weights_sha256_ = last_hash();
     if (checkpoints_) checkpoints_->finish();
   } catch (const UserError& error) {
     end("failed", error.what(), kFailed);
+  } catch (const DeviceError& error) {
+    const std::string told =
+        fmt::format("{}; noticed in step {}, {}", error.what(), state_.step + 1, kept_so_far());
+    end("failed", told, kFailed);
+    write(summarise());
+    throw DeviceError("{}", told);
   } catch (const std::exception& error) {
     end("failed", error.what(), kFailed);
     write(summarise());
@@ -137,6 +167,12 @@ RunSummary TrainRun::run() {
     if (summary.exit_code == kDone) summary.exit_code = kFailed;
   }
   return summary;
+}
+
+std::string TrainRun::kept_so_far() const {
+  const auto last = exchanges() ? latest_checkpoint(checkpoint_folder(parts_.spec)) : std::nullopt;
+  if (!last) return "before any checkpoint: the run begins again when it is started again";
+  return fmt::format("and the run goes on after step {} when it is started again", last->step);
 }
 
 void TrainRun::share_split_state() {
@@ -261,7 +297,8 @@ void TrainRun::open_folder(const std::optional<int64_t>& resumed, const std::vec
                                                 .out = options_.out,
                                                 .out_descriptor = options_.out_descriptor});
   for (const std::string& line :
-       announcement(parts_, workers_.group(), train_.buckets(), backend_->architecture(), planned_bytes()))
+       announcement(parts_, workers_.group(), train_.buckets(), train_.device_route(),
+                    backend_->architecture(), planned_bytes()))
     say(line);
   if (compression_ && !compression_->reason.empty())
     say(fmt::format("{:<10} {} ({})", "compress", compression_->codec, compression_->reason));
@@ -285,8 +322,16 @@ void TrainRun::loop() {
   // A run that was killed between its last evaluation and its end has nothing left to do.
   end_if_agreed();
   while (summary_.status.empty() && state_.step < last_step()) {
+    const double begin = now();
     one_step();
-    if (first_step_seconds_ == 0) first_step_seconds_ = seconds_since_start();
+    if (first_step_seconds_ > 0) continue;
+    first_step_seconds_ = seconds_since_start();
+    start_.add("first step", now() - begin);
+    beside_start_ = backend_->start_times();
+    tell_start();
+    // What it loads is not in the start's way.
+    if (workers_.leads())
+      device_watch_ = std::make_unique<DeviceWatch>([this] { return backend_->monitor(); });
   }
   if (!summary_.status.empty()) return hash_together();
   gather();
@@ -332,6 +377,7 @@ void TrainRun::one_step() {
   record.lr = parts_.schedule.lr(step) * guard_.lr_factor();
   record.samples = parts_.spec.train.global_batch;
   record.tokens = tokens_per_step();
+  if (device_watch_) record.device = device_watch_->latest();
   const Decision decision = guard_.decide({step, result.loss, result.grad_norm, result.count});
   const bool applies = decision.action == Decision::Action::kApply;
   if (engine_)
@@ -595,6 +641,31 @@ void TrainRun::end(std::string status, std::string reason, int64_t exit_code) {
   summary_.exit_code = exit_code;
 }
 
+void TrainRun::tell_start() const {
+  RunSummary start;
+  fill_start(start);
+  for (const StartPart& part : start.start) log_debug("start: {} {:.1f} ms", part.name, part.ms);
+  for (const StartPart& part : start.beside_start)
+    log_debug("beside the start: {} {:.1f} ms, {} times", part.name, part.ms, part.times);
+}
+
+void TrainRun::fill_start(RunSummary& summary) const {
+  summary.time_to_first_step_s = first_step_seconds_;
+  if (first_step_seconds_ == 0) return;
+  summary.start = start_parts(start_.all());
+  summary.start.insert(summary.start.begin(), {"program and job", 1e3 * begun_seconds_, 1});
+  summary.beside_start = start_parts(beside_start_);
+}
+
+// A device that has failed gives no weights.
+std::string TrainRun::last_hash() try {
+  const bool is_there = !weights_sha256_.empty() || asks_for_hash() || !train_.units().empty();
+  return is_there ? weights_sha256_ : train_.weights_sha256();
+} catch (const DeviceError&) {
+  if (summary_.exit_code == kDone) throw;
+  return "";
+}
+
 RunSummary TrainRun::summarise() {
   RunSummary summary = summary_;
   summary.name = parts_.spec.name;
@@ -603,8 +674,7 @@ RunSummary TrainRun::summarise() {
   summary.warnings = job_warnings(parts_);
   summary.steps = state_.step;
   summary.final_loss = last_loss_;
-  summary.weights_sha256 =
-      asks_for_hash() || !train_.units().empty() ? weights_sha256_ : train_.weights_sha256();
+  summary.weights_sha256 = last_hash();
   // What the servers of a run that failed have is not known.
   if (engine_ && !engine_->is_gathered()) summary.weights_sha256.clear();
   summary.identity_sha256 = parts_.identity.sha256();
@@ -619,11 +689,13 @@ RunSummary TrainRun::summarise() {
   summary.threads_per_worker = job_threads(parts_.spec, parts_.host);
   summary.reduce_order = exchanges() ? std::string(name_of(parts_.spec.strategy.reduce.order)) : "none";
   summary.bucket_bytes = train_.buckets().bytes();
+  if (const std::string route = train_.device_route(); !route.empty()) summary.device_route = route;
   if (const ServedFigures* served = joined_.all ? joined_.all->served() : nullptr)
     summary.reduction = reduction_summary(*served);
   if (train_.state().ownership().is_split()) summary.zero = train_.state().ownership().stage();
   if (const MeshShape& mesh = parts_.options.mesh; mesh.splits_model()) summary.mesh = mesh.text();
-  summary.time_to_first_step_s = first_step_seconds_;
+  fill_start(summary);
+  if (device_watch_) summary.device = device_watch_->summary();
   summary.peak_memory_bytes = peak_memory_bytes();
   if (backend_->memory() == MemoryKind::kDevice) summary.device_memory_bytes = backend_->peak_bytes();
   summary.planned_memory_bytes = planned_bytes();

@@ -14,6 +14,7 @@
 #include "prepare/job_parts.h"
 #include "prepare/job_plan.h"
 #include "prepare/job_reading.h"
+#include "run/device_watch.h"
 #include "run/feeder.h"
 #include "run/pace.h"
 #include "run/run_folder.h"
@@ -39,6 +40,8 @@ struct RunOptions {
   int out_descriptor = 2;       // where that goes, to see whether it is a terminal
   bool leads = true;            // as worker 0; only it needs the records to evaluate on
   HostShare host = {};          // which of its host's workers this is, and its part of the host
+  // Instead of the device that the job names.
+  std::function<std::unique_ptr<Backend>()> device = {};
   // Meets the other workers, where the job has several.
   std::function<JoinedWorkers(const JobParts& parts)> join = {};
   // Who makes the steps, where that is not this run itself.
@@ -111,6 +114,12 @@ class TrainRun {
   }
   void end(std::string status, std::string reason, int64_t exit_code);
   RunSummary summarise();
+  std::string last_hash();
+  // From where a run that fails now goes on.
+  std::string kept_so_far() const;
+  // Where the time until the end of the first step went.
+  void fill_start(RunSummary& summary) const;
+  void tell_start() const;
   // False where the workers only measure what their communication costs.
   bool exchanges() const { return parts_.options.reduce.exchange; }
   int64_t tokens_per_step() const { return parts_.model.tokens * parts_.resolved.microbatches; }
@@ -122,6 +131,10 @@ class TrainRun {
                 : 0);
   }
 
+  // Of the start, on this thread.
+  PhaseTimes start_;
+  double begun_seconds_ = 0;             // after the process
+  std::vector<PhaseTime> beside_start_;  // of the device, until the first step was done
   RunOptions options_;
   SignalWatch signals_;  // before all that has threads
   std::unique_ptr<Backend> backend_;
@@ -143,6 +156,7 @@ class TrainRun {
   std::unique_ptr<UnitReader> evaluated_units_;       // where parameters are split
   PieceQueue pieces_;                                 // of what is split, on its way to a checkpoint
   std::unique_ptr<Watch> watch_;                      // of the leader
+  std::unique_ptr<DeviceWatch> device_watch_;         // of the leader, from the first step on
 
   RunState state_;
   Ending requested_ = Ending::kNone;      // by the leader, in the step at hand

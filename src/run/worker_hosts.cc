@@ -62,12 +62,13 @@ wire::HostMap host_map(const std::vector<WorkerFacts>& all) {
   return wire::HostMap(names);
 }
 
-void require_one_host(const wire::HostMap& map) {
+void require_one_host(const wire::HostMap& map, std::string_view transport) {
   if (map.hosts() == 1) return;
   std::string where;
   for (int host = 0; host < map.hosts(); ++host)
     where += fmt::format("{}{} on {}", host == 0 ? "" : ", ", map.size(host), map.name(host));
-  throw UserError("strategy.transport shm joins workers of one host, but there are {}; use auto", where);
+  throw UserError("strategy.transport {} joins workers of one host, but there are {}; use auto", transport,
+                  where);
 }
 
 void require_tensor_hosts(const wire::HostMap& map, const MeshShape& mesh) {

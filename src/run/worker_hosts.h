@@ -17,8 +17,8 @@ std::map<std::string, std::string> host_facts();
 // ranks of a host are not one after the other.
 wire::HostMap host_map(const std::vector<WorkerFacts>& all);
 
-// Shared memory joins no others. UserError says who is where.
-void require_one_host(const wire::HostMap& map);
+// What joins workers of one host joins no others. UserError says who is where.
+void require_one_host(const wire::HostMap& map, std::string_view transport);
 // Tensor ranks exchange in every layer. UserError says which of them are apart.
 void require_tensor_hosts(const wire::HostMap& map, const MeshShape& mesh);
 

@@ -29,9 +29,9 @@ TEST(WorkerHosts, CyclicRanksAreRefused) {
 }
 
 TEST(WorkerHosts, SharedMemoryIsForOneHost) {
-  require_one_host(host_map({on("a", "a"), on("a", "a")}));
+  require_one_host(host_map({on("a", "a"), on("a", "a")}), "shm");
   try {
-    require_one_host(host_map({on("a", "a"), on("b", "b")}));
+    require_one_host(host_map({on("a", "a"), on("b", "b")}), "shm");
     FAIL();
   } catch (const UserError& error) {
     EXPECT_EQ(std::string(error.what()),

@@ -1,5 +1,6 @@
 #include "runtime/executable.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/error.h"
@@ -7,6 +8,28 @@
 #include "ops/gather_unit.h"
 
 namespace lockstep {
+namespace {
+
+// At the rates of a large GPU. Only what takes less per kernel than handing it over is worth a recording.
+constexpr double kFlopsPerSecond = 6e14, kBytesPerSecond = 4e12, kWorthRecording = 1e-5;
+// Leaves take turns in a few slots, each with addresses of its own.
+constexpr size_t kMostRecordings = 8;
+// What a library does at a kernel's first run cannot be recorded.
+constexpr int64_t kRunsBefore = 2;
+
+bool is_worth_recording(const Plan& plan) {
+  double seconds = 0;
+  int64_t kernels = 0;
+  for (size_t n = 0; n < plan.kernels.size(); ++n) {
+    if (plan.kernels[n] == nullptr) continue;
+    const Cost cost = cost_of(plan.graph, plan.graph.nodes()[n]);
+    seconds += cost.flops / kFlopsPerSecond + cost.bytes / kBytesPerSecond;
+    ++kernels;
+  }
+  return kernels > 1 && seconds < kWorthRecording * static_cast<double>(kernels);
+}
+
+}  // namespace
 
 Executable::Executable(Plan plan, Backend& backend, std::shared_ptr<Buffer> arena)
     : plan_(std::move(plan)),
@@ -14,7 +37,8 @@ Executable::Executable(Plan plan, Backend& backend, std::shared_ptr<Buffer> aren
       collectives_(plan_.transfers, plan_.steps.size(), backend),
       stream_(backend.compute()),
       arena_(arena ? std::move(arena) : backend.allocate(plan_.memory.arena_peak)),
-      bound_(plan_.graph.inputs().size(), nullptr) {
+      bound_(plan_.graph.inputs().size(), nullptr),
+      records_(is_worth_recording(plan_)) {
   LOCKSTEP_CHECK(arena_->bytes() >= plan_.memory.arena_peak, "an arena of {} bytes for {}", arena_->bytes(),
                  plan_.graph.name());
 }
@@ -23,8 +47,9 @@ void Executable::bind(std::string_view input, void* data) {
   const Value value = graph().find(input);
   if (!value.valid() || graph().producer(value) >= 0)
     throw InternalError("graph {} has no input {}", graph().name(), input);
-  bound_[static_cast<size_t>(graph().output_index(value))] = data;
-  resolved_ = false;
+  void*& bound = bound_[static_cast<size_t>(graph().output_index(value))];
+  resolved_ = resolved_ && bound == data;
+  bound = data;
 }
 
 void Executable::bind_region(void* data) {
@@ -63,8 +88,9 @@ void Executable::resolve() {
   const bool first_time = profile_.empty();  // rebinding keeps what was measured
   for (size_t n = 0; n < plan_.steps.size(); ++n) {
     const Node& node = graph().nodes()[n];
-    if (plan_.kernels[n] == nullptr && !collectives_.runs(static_cast<int32_t>(n)) && !gathers_unit(node))
-      continue;
+    const bool elsewhere = collectives_.runs(static_cast<int32_t>(n)) || gathers_unit(node);
+    if (plan_.kernels[n] == nullptr && !elsewhere) continue;
+    if (elsewhere) records_ = false;
     Step step{plan_.kernels[n].get(), {}, {}, address(plan_.steps[n].workspace), static_cast<int32_t>(n), 0};
     for (const Value value : node.inputs) step.inputs.push_back(address_of(value));
     for (const Value value : node.outputs) step.outputs.push_back(address_of(value));
@@ -125,7 +151,8 @@ void Executable::follow(const RegionReady& ready) {
   if (ready) ready(plan_.region_bytes);
 }
 
-void Executable::launch(size_t index) {
+// A device that runs late may tell of a failure at a node behind the one that failed.
+void Executable::launch(size_t index) try {
   const Step& step = steps_[index];
   if (!profiling_) return put(step);
   const auto start = std::chrono::steady_clock::now();
@@ -135,6 +162,10 @@ void Executable::launch(size_t index) {
   entry.nanoseconds +=
       std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
   ++entry.runs;
+} catch (const DeviceError& error) {
+  const auto n = static_cast<size_t>(steps_[index].node);
+  throw DeviceError("{} (seen at {} of {}, {})", error.what(), graph().name(graph().nodes()[n].outputs[0]),
+                    graph().name(), plan_.steps[n].kernel);
 }
 
 void Executable::clear_gaps(size_t& cleared, int64_t bytes) {
@@ -148,6 +179,27 @@ void Executable::clear_gaps(size_t& cleared, int64_t bytes) {
 void Executable::enqueue(const RegionReady& ready) {
   if (before_run_) before_run_();
   if (!resolved_) resolve();
+  Recording* const recording = ready || profiling_ ? nullptr : recording_here();
+  recording != nullptr ? recording->replay() : enqueue_all(ready);
+}
+
+Recording* Executable::recording_here() {
+  if (!records_) return nullptr;
+  auto here = std::ranges::find_if(recorded_, [this](const Recorded& recorded) {
+    return recorded.region == region_ && recorded.bound == bound_;
+  });
+  if (here == recorded_.end()) {
+    if (recorded_.size() == kMostRecordings) return nullptr;
+    recorded_.push_back({bound_, region_, 0, nullptr});
+    here = recorded_.end() - 1;
+  }
+  if (++here->runs <= kRunsBefore) return nullptr;
+  if (here->recording == nullptr) here->recording = stream_.capture([this] { enqueue_all({}); });
+  records_ = here->recording != nullptr;
+  return here->recording.get();
+}
+
+void Executable::enqueue_all(const RegionReady& ready) {
   size_t cleared = 0;
   for (size_t i = 0; i < steps_.size(); ++i) {
     launch(i);

@@ -83,6 +83,8 @@ class Executable {
   void gather(const Node& node, void* into);
   void launch(size_t index);
   void clear_gaps(size_t& cleared, int64_t bytes);
+  void enqueue_all(const RegionReady& ready);
+  Recording* recording_here();
 
   Plan plan_;
   Backend& backend_;
@@ -94,6 +96,15 @@ class Executable {
   void* region_ = nullptr;
   std::function<void()> before_run_;
   std::vector<Step> steps_;
+  // What ran with the same addresses before, and is worth it, is recorded.
+  struct Recorded {
+    std::vector<void*> bound;
+    void* region = nullptr;
+    int64_t runs = 0;
+    std::unique_ptr<Recording> recording;
+  };
+  std::vector<Recorded> recorded_;
+  bool records_;
   bool resolved_ = false;
   bool profiling_ = false;
   std::vector<ProfileEntry> profile_;

@@ -17,6 +17,7 @@ namespace {
 bool needs_kernel(const Node& node) { return !node.op->traits.view && !node.op->traits.collective; }
 
 std::vector<KernelChoice> choose_all(const Graph& graph, Backend& backend) {
+  backend.prepare(graph);
   std::vector<KernelChoice> choices;
   for (const Node& node : graph.nodes())
     choices.push_back(needs_kernel(node) ? backend.choose(graph, node) : KernelChoice{});

@@ -128,7 +128,7 @@ void GeneratingModel::open_run(const std::string& path, Precision precision) {
     run->read(tensor, first, into);
   };
   description_ = fmt::format("{} ({}, step {})", path_, spec.model.family->name, run->step());
-  finish(precision, spec.train.precision != lockstep::Precision::kFp32);
+  finish(precision, computes_in_bf16(spec.train.precision));
 }
 
 void GeneratingModel::add(const std::string& name, const TensorSpec& stored) {

@@ -68,7 +68,7 @@ TEST_P(Bits, AnyNumberOfThreads) {
 
 TEST_P(Bits, AnyRecomputePolicy) {
   const std::string want = hash_after(model(), 2, {});
-  for (const Recompute policy : {Recompute::kCheap, Recompute::kBlock}) {
+  for (const Recompute policy : {Recompute::kFused, Recompute::kCheap, Recompute::kBlock}) {
     PassOptions passes;
     passes.recompute = policy;
     EXPECT_EQ(hash_after(model(), 2, passes), want) << name_of(policy);
@@ -83,7 +83,7 @@ TEST_P(Bits, StochasticRoundingIsCounted) {
   const std::string want = hash_after(model(), 1, passes);
   EXPECT_NE(want, nearest);
   EXPECT_EQ(hash_after(model(), 3, passes), want);
-  for (const Recompute policy : {Recompute::kCheap, Recompute::kBlock}) {
+  for (const Recompute policy : {Recompute::kFused, Recompute::kCheap, Recompute::kBlock}) {
     passes.recompute = policy;
     EXPECT_EQ(hash_after(model(), 2, passes), want) << name_of(policy);
   }

@@ -1,7 +1,12 @@
 // The CUDA backend on a machine with a GPU:
 //
-//   cuda_check ops CASES [JOBS]   every op case against the interpreter, and two runs against each other
-//   cuda_check train              small models against the CPU backend, and two runs against each other
+//   cuda_check ops CASES [JOBS [FILE ...]]: every op case, or those of some files, against the interpreter,
+//   and
+//     two runs against each other
+//   cuda_check train: small models against the CPU backend, and two runs against each other
+//   cuda_check failure JOB OUTPUT N: trains a job on a GPU that fails at its N-th matrix product; code 0
+//   where
+//     that was told as it should be
 //
 // Each file of cases and each model runs in a process of its own: a device that faulted stays unusable for
 // the process that made it. Ends with a table of what failed and what was refused.
@@ -10,17 +15,26 @@
 
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
+#include <iostream>
 #include <map>
+#include <set>
 
 #include "backend/cuda/cuda_backend.h"
 #include "base/error.h"
+#include "base/philox.h"
+#include "device/trapping_gpu.h"
+#include "job/parse.h"
 #include "model/encoder.h"
 #include "model/gpt.h"
 #include "model/llama.h"
 #include "model/resnet.h"
+#include "model/stored_params.h"
 #include "model/tabular.h"
+#include "observe/summary.h"
 #include "ops/op_driver.h"
+#include "run/train_run.h"
 #include "train/step/synthetic.h"
 #include "train/step/train_step.h"
 
@@ -140,9 +154,12 @@ int check_file(const std::string& file, const std::vector<OpCase>& cases) {
   return wrong == 0 ? 0 : 1;
 }
 
-int check_ops(const std::string& folder, int jobs) {
+// `wanted`: names of files, without the ending; none: all of them.
+int check_ops(const std::string& folder, int jobs, const std::set<std::string>& wanted) {
   std::map<std::string, std::vector<OpCase>> files;
-  for (const OpCase& op_case : read_cases(folder)) files[op_case.file].push_back(op_case);
+  for (const OpCase& op_case : read_cases(folder))
+    if (wanted.empty() || wanted.count(std::filesystem::path(op_case.file).stem()) > 0)
+      files[op_case.file].push_back(op_case);
   std::vector<std::pair<std::string, std::function<int()>>> bodies;
   for (const auto& [file, cases] : files)
     bodies.emplace_back(file, [&file = file, &cases = cases] { return check_file(file, cases); });
@@ -175,8 +192,8 @@ Outcome train_on(Backend& backend, const Model& model, TrainOptions options, int
 }
 
 int check_model(const std::string& name, const Model& model, const TrainOptions& options, double tolerance,
-                int64_t steps = 8) {
-  const auto cuda = make_cuda_backend({});
+                int64_t steps = 8, const DeviceOptions& device = {}) {
+  const auto cuda = make_cuda_backend(device);
   const auto cpu = make_cpu_backend(4);
   const Outcome got = train_on(*cuda, model, options, 6, steps),
                 again = train_on(*cuda, model, options, 6, steps);
@@ -207,11 +224,65 @@ LlamaSizes small_llama() {
   return sizes;
 }
 
+// What parameters begin with, to the bits of the host's, also from the middle of a tensor on.
+int check_draws() {
+  constexpr int64_t kCount = 100003;
+  using Kind = RandomFill::Kind;
+  const std::vector<RandomFill> fills = {{Kind::kConstant, 0.25f, 0, 1, 2},
+                                         {Kind::kNormal, 0.5f, 0.02f, 0x123456789abcdefull, 0xfedcba987ull},
+                                         {Kind::kNormal, 0, 1, 3, 4, 1000, 1777},
+                                         {Kind::kUniform, -0.1f, 0.1f, 5, 6}};
+  const auto cuda = make_cuda_backend({});
+  const auto device = cuda->allocate(kCount * 4);
+  int wrong = 0;
+  for (const RandomFill& fill : fills)
+    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
+      for (const int64_t first : {0, 1, 16386, 1 << 30}) {
+        std::vector<float> want(kCount);
+        fill.fill(first, want);
+        std::vector<std::byte> stored(kCount * 4), got(kCount * 4);
+        for (int64_t i = 0; i < kCount; ++i)
+          write_element(dtype, stored.data(), i, static_cast<double>(want[static_cast<size_t>(i)]));
+        cuda->draw(fill, dtype, first, device->data(), kCount);
+        cuda->download(got.data(), device->data(), kCount * size_of(dtype));
+        int64_t differ = 0;
+        for (int64_t i = 0; i < kCount; ++i)
+          differ += read_element(dtype, got.data(), i) != read_element(dtype, stored.data(), i);
+        if (differ == 0) continue;
+        ++wrong;
+        say("  draws of kind {} as {} from {} on: {} of {} differ", static_cast<int>(fill.kind),
+            name_of(dtype), first, differ, kCount);
+      }
+  say("{} draws: {} of {} fills differ from the host's", wrong == 0 ? "OK" : "FAIL", wrong,
+      fills.size() * 12);
+  return wrong == 0 ? 0 : 1;
+}
+
+int check_failure(const std::string& job, const std::string& output, int64_t fails_at) {
+  const std::vector<std::string> settings = {"output=" + output};
+  RunOptions options{.out = &std::cerr};
+  options.device = [fails_at] { return make_trapping_gpu(fails_at); };
+  try {
+    TrainRun(load_job(job, settings), options).run();
+  } catch (const DeviceError& error) {
+    const RunSummary summary = read_summary(output + "/summary.json");
+    const bool told = summary.status == "failed" && summary.exit_code == 1 && summary.error == error.what();
+    say("{} failure: {}", told ? "OK" : "FAIL", error.what());
+    return told ? 0 : 1;
+  }
+  say("FAIL failure: the run did not fail");
+  return 1;
+}
+
 int check_training() {
-  TrainOptions plain, half, rounded;
+  TrainOptions plain, half, rounded, pure, narrow;
   half.passes.compute = DType::kBF16;
   rounded = half;
   rounded.passes.stochastic_rounding = true;
+  pure = half;
+  pure.passes.recompute = Recompute::kFused;
+  narrow = half;
+  narrow.optimizer.moments = DType::kBF16;
   using Body = std::function<int()>;
   const std::vector<std::pair<std::string, Body>> bodies = {
       {"gpt",
@@ -247,7 +318,24 @@ int check_training() {
          return check_model("resnet bf16", build_resnet({50, 16, 64, 5, 8}), half, 1e-2, 1);
        }},
       {"llama", [&] { return check_model("llama", build_llama(small_llama()), plain, 1e-4); }},
+      {"draws", check_draws},
+      {"llama tf32",
+       [&] { return check_model("llama tf32", build_llama(small_llama()), plain, 5e-3, 8, {.tf32 = true}); }},
+      {"resnet tf32",
+       [&] {
+         return check_model("resnet tf32", build_resnet({18, 8, 64, 5, 8}), plain, 2e-2, 1, {.tf32 = true});
+       }},
       {"llama bf16", [&] { return check_model("llama bf16", build_llama(small_llama()), half, 2e-2); }},
+      {"llama pure",
+       [&] {
+         return check_model("llama bf16_pure", stored_in(DType::kBF16, build_llama(small_llama())), pure,
+                            3e-2);
+       }},
+      {"gpt pure",
+       [&] {
+         return check_model("gpt bf16_pure, bf16 moments",
+                            stored_in(DType::kBF16, build_gpt({2, 128, 2, 101, 2, 128, 0.1})), narrow, 3e-2);
+       }},
   };
   const int failed = in_processes(bodies, 3);
   say("{} models, {} with failures", bodies.size(), failed);
@@ -260,8 +348,10 @@ int check_training() {
 int main(int argc, char** argv) {
   using namespace lockstep::testing;
   const std::string mode = argc > 1 ? argv[1] : "";
-  if (mode == "ops" && argc > 2) return check_ops(argv[2], argc > 3 ? std::atoi(argv[3]) : 4);
+  if (mode == "ops" && argc > 2)
+    return check_ops(argv[2], argc > 3 ? std::atoi(argv[3]) : 4, {argv + std::min(argc, 4), argv + argc});
   if (mode == "train") return check_training();
-  std::fprintf(stderr, "usage: cuda_check ops CASES [JOBS] | train\n");
+  if (mode == "failure" && argc > 4) return check_failure(argv[2], argv[3], std::atoll(argv[4]));
+  std::fprintf(stderr, "usage: cuda_check ops CASES [JOBS [FILE ...]] | train | failure JOB OUTPUT N\n");
   return 2;
 }

@@ -2,14 +2,14 @@
 # Checks the CUDA backend on a machine with a GPU; called by ./dev gpu-test, which says where the programs are (GPU_PROGRAMS).
 # Ends with a table; exit code 1 where anything failed. Logs go to LOCKSTEP_GPU_LOGS (build/gpu-test).
 #
-#   gpu-test.sh [ops] [train] [kernels] [workers] [sanitize]     all of them unless some are named
+#   gpu-test.sh [ops] [train] [kernels] [workers] [failures] [sanitize]     all of them unless some are named
 set -u
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 programs=${GPU_PROGRAMS:?run it through ./dev gpu-test}
 logs=${LOCKSTEP_GPU_LOGS:-build/gpu-test}
 mkdir -p "$logs"
-groups=(shapes rows losses tables optimizers images attention pointwise products)
-wanted=" ${*:-ops train kernels workers sanitize} "
+groups=(shapes rows losses tables optimizers rounded images attention pointwise products)
+wanted=" ${*:-ops train kernels workers failures sanitize} "
 failed=0
 table=()
 
@@ -32,12 +32,13 @@ if [[ $wanted == *" kernels "* ]]; then
   # A process each: an error of the device ends one group only.
   for group in "${groups[@]}"; do step "kernels-$group" 60 "$programs/kernel_check" "$group"; done
 fi
-[[ $wanted != *" workers "* ]] || step workers 240 tests/device/gpu-workers.sh "$programs/lockstep" "$logs"
+[[ $wanted != *" workers "* ]] || step workers 280 tests/device/gpu-workers.sh "$programs/lockstep" "$logs"
+[[ $wanted != *" failures "* ]] || step failures 200 tests/device/gpu-failures.sh "$programs"
 if [[ $wanted == *" sanitize "* ]]; then
   sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
   # The libraries' kernels are not ours to check, and racecheck takes minutes over one of cuBLAS's.
   for tool in memcheck racecheck initcheck; do
-    for group in "${groups[@]:0:8}"; do
+    for group in "${groups[@]:0:9}"; do
       LOCKSTEP_KERNELS_ONLY=1 step "$tool-$group" 90 "$sanitizer" --tool "$tool" --print-limit 20 --error-exitcode 1 \
         "$programs/kernel_check" "$group"
     done

@@ -1,8 +1,11 @@
 #include "device/late_backend.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -12,7 +15,9 @@
 #include <thread>
 #include <vector>
 
+#include "backend/device_sharing.h"
 #include "base/error.h"
+#include "base/file_descriptor.h"
 
 namespace lockstep::testing {
 namespace {
@@ -56,10 +61,33 @@ class AddressSpace {
   std::map<char*, Range> ranges_;
 };
 
+// The end of a device: no stream runs anything behind it.
+class Failure {
+ public:
+  explicit Failure(int64_t at) : at_(at) {}
+  void count_kernel() {
+    if (at_ > 0 && ++kernels_ == at_) throw DeviceError("kernel {} was made to fail", at_);
+  }
+  void tell(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    if (what_.empty()) what_ = what;
+  }
+  std::string what() const {
+    const std::lock_guard lock(mutex_);
+    return what_;
+  }
+
+ private:
+  int64_t at_;
+  std::atomic<int64_t> kernels_ = 0;
+  mutable std::mutex mutex_;
+  std::string what_;
+};
+
 // Runs tasks in order on a thread of its own, up to the last that somebody waits for.
 class LateQueue {
  public:
-  LateQueue() : thread_([this] { serve(); }) {}
+  explicit LateQueue(Failure& failure) : failure_(failure), thread_([this] { serve(); }) {}
   ~LateQueue() {
     {
       const std::lock_guard lock(mutex_);
@@ -87,7 +115,7 @@ class LateQueue {
     wanted_ = std::max(wanted_, position);
     wake_.notify_all();
     done_changed_.wait(lock, [&] { return done_ >= position; });
-    if (!error_.empty()) throw DeviceError("late device: {}", error_);
+    if (const std::string what = failure_.what(); !what.empty()) throw DeviceError("late device: {}", what);
   }
 
  private:
@@ -99,15 +127,13 @@ class LateQueue {
       std::function<void()> task = std::move(tasks_.front());
       tasks_.pop_front();
       lock.unlock();
-      std::string failed;
       try {
-        task();
+        if (failure_.what().empty()) task();
       } catch (const std::exception& error) {
-        failed = error.what();
+        failure_.tell(error.what());
       }
       task = nullptr;
       lock.lock();
-      if (error_.empty()) error_ = failed;
       ++done_;
       done_changed_.notify_all();
     }
@@ -118,7 +144,7 @@ class LateQueue {
   std::deque<std::function<void()>> tasks_;
   int64_t put_ = 0, done_ = 0, wanted_ = 0;
   bool stopping_ = false;
-  std::string error_;
+  Failure& failure_;
   std::thread thread_;
 };
 
@@ -132,9 +158,22 @@ class LateEvent : public Event {
   int64_t position_;
 };
 
+class LateRecording : public Recording {
+ public:
+  explicit LateRecording(LateQueue& queue) : queue_(queue) {}
+  void replay() override {
+    for (const std::function<void()>& task : tasks) queue_.put(task);
+  }
+  std::vector<std::function<void()>> tasks;
+
+ private:
+  LateQueue& queue_;
+};
+
 class LateStream : public Stream {
  public:
-  explicit LateStream(AddressSpace& addresses) : addresses_(addresses) {}
+  LateStream(AddressSpace& addresses, Failure& failure)
+      : addresses_(addresses), failure_(failure), queue_(failure) {}
 
   void enqueue(Kernel& kernel, const KernelArgs& args) override {
     const auto behind = [&](std::span<void* const> given) {
@@ -142,20 +181,28 @@ class LateStream : public Stream {
       for (void* address : given) all.push_back(addresses_.behind(address));
       return all;
     };
-    queue_.put([&kernel, inputs = behind(args.inputs), outputs = behind(args.outputs),
-                workspace = addresses_.behind(args.workspace)] {
+    put([&kernel, &failure = failure_, inputs = behind(args.inputs), outputs = behind(args.outputs),
+         workspace = addresses_.behind(args.workspace)] {
+      failure.count_kernel();
       kernel.run({inputs, outputs, workspace});
     });
   }
   void copy(void* to, const void* from, int64_t bytes) override {
-    queue_.put([to = addresses_.behind(to), from = addresses_.behind(from), bytes] {
+    put([to = addresses_.behind(to), from = addresses_.behind(from), bytes] {
       if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
     });
   }
   void zero(void* at, int64_t bytes) override {
-    queue_.put([at = addresses_.behind(at), bytes] {
+    put([at = addresses_.behind(at), bytes] {
       if (bytes > 0) std::memset(at, 0, static_cast<size_t>(bytes));
     });
+  }
+  std::unique_ptr<Recording> capture(const std::function<void()>& put_all) override {
+    auto recording = std::make_unique<LateRecording>(queue_);
+    recorded_ = &recording->tasks;
+    put_all();
+    recorded_ = nullptr;
+    return recording;
   }
   EventPtr record() override { return std::make_shared<LateEvent>(queue_); }
   void wait(const EventPtr& event) override {
@@ -166,14 +213,24 @@ class LateStream : public Stream {
   LateQueue& queue() { return queue_; }
 
  private:
+  void put(std::function<void()> task) {
+    if (recorded_ == nullptr) return queue_.put(std::move(task));
+    recorded_->push_back(std::move(task));
+  }
+
   AddressSpace& addresses_;
+  Failure& failure_;
   LateQueue queue_;
+  std::vector<std::function<void()>>* recorded_ = nullptr;  // instead of the queue
 };
 
 struct Device {
+  explicit Device(int64_t fails_at) : failure(fails_at) {}
+
   AddressSpace addresses;
-  std::array<LateStream, kStreamKinds> streams{LateStream(addresses), LateStream(addresses),
-                                               LateStream(addresses)};
+  Failure failure;
+  std::array<LateStream, kStreamKinds> streams{LateStream(addresses, failure), LateStream(addresses, failure),
+                                               LateStream(addresses, failure)};
   LateStream& stream(StreamKind kind) { return streams[static_cast<size_t>(kind)]; }
   // Work that is left over may wait for that of another stream.
   void drain() {
@@ -212,9 +269,96 @@ class LateBuffer : public Buffer {
   char* at_ = nullptr;
 };
 
+// What lies behind a buffer that other processes open.
+class SharedFile : public Buffer {
+ public:
+  SharedFile(FileDescriptor file, int64_t bytes) : file_(std::move(file)), bytes_(bytes) {
+    memory_ =
+        mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED, file_.number(), 0);
+    LOCKSTEP_CHECK(memory_ != MAP_FAILED, "no {} bytes", bytes);
+  }
+  ~SharedFile() override { munmap(memory_, static_cast<size_t>(bytes_)); }
+  SharedFile(const SharedFile&) = delete;
+  SharedFile& operator=(const SharedFile&) = delete;
+  void* data() override { return memory_; }
+  int64_t bytes() const override { return bytes_; }
+  int file() const { return file_.number(); }
+
+ private:
+  FileDescriptor file_;
+  int64_t bytes_;
+  void* memory_ = nullptr;
+};
+
+// Processes open each other's files.
+class LateSharing : public DeviceSharing {
+ public:
+  explicit LateSharing(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  std::string_view name() const override { return "late_ipc"; }
+  std::unique_ptr<Buffer> allocate(int64_t bytes) override {
+    FileDescriptor file(memfd_create("late device", MFD_CLOEXEC));
+    LOCKSTEP_CHECK(file.number() >= 0 && ftruncate(file.number(), bytes) == 0, "no file of {} bytes", bytes);
+    auto behind = std::make_unique<SharedFile>(std::move(file), bytes);
+    const int number = behind->file();
+    auto buffer = std::make_unique<LateBuffer>(device_, std::move(behind));
+    const std::lock_guard lock(mutex_);
+    files_[buffer->data()] = number;
+    return buffer;
+  }
+  std::vector<std::byte> export_memory(Buffer& buffer) override {
+    const std::lock_guard lock(mutex_);
+    const Export one{getpid(), files_.at(buffer.data()), buffer.bytes()};
+    const auto bytes = std::as_bytes(std::span(&one, 1));
+    return {bytes.begin(), bytes.end()};
+  }
+  std::unique_ptr<Buffer> open(std::span<const std::byte> exported) override {
+    Export one{};
+    std::memcpy(&one, exported.data(), sizeof one);
+    FileDescriptor file(
+        ::open(fmt::format("/proc/{}/fd/{}", one.process, one.file).c_str(), O_RDWR | O_CLOEXEC));
+    if (file.number() < 0) throw DeviceError("late device: memory of process {} is not there", one.process);
+    return std::make_unique<LateBuffer>(device_, std::make_unique<SharedFile>(std::move(file), one.bytes));
+  }
+  size_t most_sources() const override { return 16; }
+  void sum(StreamKind stream, DType dtype, const SumSources& sources, void* into, int64_t count) override {
+    std::vector<const std::byte*> from;
+    for (const void* address : sources.addresses)
+      from.push_back(static_cast<const std::byte*>(device_->addresses.behind(address)));
+    device_->stream(stream).queue().put([from, merges = sources.merges, dtype, count,
+                                         to = static_cast<std::byte*>(device_->addresses.behind(into))] {
+      for (int64_t i = 0; i < count; ++i) {
+        std::vector<float> sums;
+        for (size_t s = 0; s < from.size(); ++s) {
+          sums.push_back(static_cast<float>(read_element(dtype, from[s], i)));
+          for (int merge = 0; merge < merges[s]; ++merge) {
+            const float right = sums.back();
+            sums.pop_back();
+            sums.back() += right;
+            if (dtype == DType::kBF16) sums.back() = from_bf16(to_bf16(sums.back()));
+          }
+        }
+        write_element(dtype, to, i, sums.at(0));
+      }
+    });
+  }
+
+ private:
+  struct Export {
+    pid_t process;
+    int file;
+    int64_t bytes;
+  };
+  std::shared_ptr<Device> device_;
+  std::mutex mutex_;
+  std::map<void*, int> files_;
+};
+
 class LateBackend : public Backend {
  public:
-  explicit LateBackend(int threads) : cpu_(make_cpu_backend(threads)) {}
+  LateBackend(int threads, int64_t fails_at, bool shares)
+      : cpu_(make_cpu_backend(threads)), device_(std::make_shared<Device>(fails_at)) {
+    if (shares) sharing_ = std::make_unique<LateSharing>(device_);
+  }
   std::string name() const override { return "late"; }
   std::string architecture() const override { return cpu_->architecture(); }
   int host_threads() const override { return cpu_->host_threads(); }
@@ -223,15 +367,25 @@ class LateBackend : public Backend {
     if (kind != MemoryKind::kDevice) return cpu_->allocate(bytes, kind);
     return std::make_unique<LateBuffer>(device_, cpu_->allocate(bytes, kind));
   }
+  DeviceSharing* sharing() override { return sharing_.get(); }
   Stream& stream(StreamKind kind) override { return device_->stream(kind); }
 
  private:
   std::unique_ptr<Backend> cpu_;
-  std::shared_ptr<Device> device_ = std::make_shared<Device>();
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<DeviceSharing> sharing_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_late_backend(int threads) { return std::make_unique<LateBackend>(threads); }
+std::unique_ptr<Backend> make_late_backend(int threads) {
+  return std::make_unique<LateBackend>(threads, 0, false);
+}
+std::unique_ptr<Backend> make_failing_late_backend(int threads, int64_t fails_at) {
+  return std::make_unique<LateBackend>(threads, fails_at, false);
+}
+std::unique_ptr<Backend> make_sharing_late_backend(int threads) {
+  return std::make_unique<LateBackend>(threads, 0, true);
+}
 
 }  // namespace lockstep::testing

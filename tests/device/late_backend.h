@@ -11,5 +11,10 @@
 namespace lockstep::testing {
 
 std::unique_ptr<Backend> make_late_backend(int threads);
+// `fails_at`: the kernel, of all that run, counted from 1, at which the device fails; from then on nothing
+// runs, and whoever waits is told.
+std::unique_ptr<Backend> make_failing_late_backend(int threads, int64_t fails_at);
+// One whose memory other workers of the host reach (backend/device_sharing.h).
+std::unique_ptr<Backend> make_sharing_late_backend(int threads);
 
 }  // namespace lockstep::testing

@@ -1,6 +1,12 @@
 // Training on a device that has memory of its own and runs late gives the processor's bits.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <mutex>
+
+#include "backend/device_sharing.h"
+#include "base/error.h"
+#include "comm/mesh_testing.h"
 #include "comm/ranks_testing.h"
 #include "device/late_backend.h"
 #include "model/encoder.h"
@@ -27,14 +33,19 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
+using MakeBackend = std::unique_ptr<Backend> (*)(int threads);
+
 Outcome train_on(Backend& backend, const Model& model, TrainOptions options, Group* group) {
   options.microbatches = kMicrobatches;
-  options.leaves = 3;
+  options.leaves = std::max<int64_t>(options.leaves, 3);
   options.ema = 0.9;
   options.seed = 5;
   options.reduce.bucket_bytes = 4096;
   options.workers = group == nullptr ? 1 : group->size();
   TrainStep train(model, backend, options, group);
+  if (backend.sharing() != nullptr && group != nullptr) {
+    EXPECT_EQ(train.device_route(), "late_ipc");
+  }
   StepResult result;
   for (int64_t step = 1; step <= kSteps; ++step)
     result =
@@ -50,11 +61,13 @@ void expect_the_same_bits(const Model& model, const TrainOptions& options = {}) 
   const auto cpu = make_cpu_backend(2);
   const Outcome want = train_on(*cpu, model, options, nullptr);
   EXPECT_EQ(train_on(*testing::make_late_backend(2), model, options, nullptr), want);
-  std::vector<Outcome> all(3);
-  testing::on_threads(LeafSplit::search(3, 3), [&](Group& group) {
-    all[static_cast<size_t>(group.rank())] = train_on(*testing::make_late_backend(1), model, options, &group);
-  });
-  for (const Outcome& outcome : all) EXPECT_EQ(outcome, want);
+  for (const MakeBackend make : {testing::make_late_backend, testing::make_sharing_late_backend}) {
+    std::vector<Outcome> all(3);
+    testing::on_threads(LeafSplit::search(std::max<int64_t>(options.leaves, 3), 3), [&](Group& group) {
+      all[static_cast<size_t>(group.rank())] = train_on(*make(1), model, options, &group);
+    });
+    for (const Outcome& outcome : all) EXPECT_EQ(outcome, want);
+  }
 }
 
 TEST(LateDevice, Gpt) { expect_the_same_bits(build_gpt({2, 48, 3, 101, 2, 17, 0.1})); }
@@ -103,6 +116,203 @@ TEST(LateDevice, WhereWorkersOwnPiecesOfTheState) {
     options.passes.compute = DType::kBF16;
     expect_the_same_bits(stored_in(DType::kBF16, model), options);
   }
+}
+
+TEST(LateDevice, StateInTheHostsMemory) {
+  const Model model = build_gpt({2, 48, 3, 101, 2, 17, 0.1});
+  TrainOptions options;
+  options.optimizer.offloaded = true;
+  for (const int zero : {0, 1, 3}) {
+    options.zero = zero;
+    expect_the_same_bits(model, options);
+  }
+  options.zero = 0;
+  const auto device = testing::make_late_backend(1);
+  TrainStep train(model, *device, options);
+  for (const std::vector<StateTensor>* tensors : {&train.state().optimizer(), &train.state().averages()})
+    for (const StateTensor& tensor : *tensors)
+      for (const StatePiece& piece : pieces_of(tensor))
+        static_cast<void>(*static_cast<volatile char*>(piece.data));  // the device's would fault
+}
+
+// Workers with several partial sums of different sizes, and rounds that end in the middle of the tree.
+TEST(LateDevice, LeavesThatWorkersDoNotDivide) {
+  const Model model = build_gpt({2, 48, 3, 101, 2, 17, 0.1});
+  for (const int zero : {0, 1, 2, 3}) {
+    TrainOptions options;
+    options.zero = zero;
+    options.leaves = kMicrobatches;
+    expect_the_same_bits(model, options);
+  }
+  TrainOptions pure;
+  pure.leaves = kMicrobatches;
+  pure.zero = 2;
+  pure.passes.compute = DType::kBF16;
+  expect_the_same_bits(stored_in(DType::kBF16, model), pure);
+}
+
+// The others hear of one that is gone, whoever waits for whom.
+TEST(LateDevice, AWorkerThatDiesBreaksTheGroup) {
+  const LeafSplit split = LeafSplit::search(3, 3);
+  const std::string name = shm::random_meeting_name();
+  const auto body = [&](Group& group) {
+    const Model model = build_gpt({2, 48, 3, 101, 2, 17, 0.1});
+    const auto backend = testing::make_sharing_late_backend(1);
+    TrainOptions options;
+    options.microbatches = options.leaves = options.workers = 3;
+    options.reduce.bucket_bytes = 4096;
+    TrainStep train(model, *backend, options, &group);
+    const auto step = [&](int64_t number) {
+      train.run(1e-2, [&](int64_t m) {
+        if (number == 2 && group.rank() == 1) _exit(7);
+        set_synthetic_inputs(train, model, 11, number * 3 + m);
+      });
+    };
+    step(1);
+    const std::string message = testing::peer_error(1, [&] { step(2); });
+    return message.find("rank 1") == std::string::npos ? 1 : 0;
+  };
+  std::vector<testing::Child> children;
+  for (int rank = 0; rank < 3; ++rank)
+    children.push_back(testing::fork_rank(name, rank, split, testing::test_options(), body));
+  EXPECT_EQ(children[0].wait(), 0);
+  EXPECT_EQ(children[1].wait(), 7);
+  EXPECT_EQ(children[2].wait(), 0);
+}
+
+TEST(LateDevice, TheHostsMemoryWhereTheJobSaysSo) {
+  testing::on_threads(LeafSplit::search(3, 3), [&](Group& group) {
+    const Model model = build_gpt({1, 48, 3, 101, 2, 17, 0.1});
+    TrainOptions options;
+    options.microbatches = options.leaves = options.workers = 3;
+    options.reduce.route = DeviceRoute::kHost;
+    const auto sharing = testing::make_sharing_late_backend(1);
+    EXPECT_EQ(TrainStep(model, *sharing, options, &group).device_route(),
+              "memory of the host (as strategy.transport says)");
+    options.reduce.route = DeviceRoute::kDevice;
+    const auto apart = testing::make_late_backend(1);
+    EXPECT_THROW(TrainStep(model, *apart, options, &group), UserError);
+  });
+}
+
+// What all workers together hold of parameters, optimizer state and averages.
+class Collected {
+ public:
+  void add(Backend& backend, const TrainState& state) {
+    const std::lock_guard lock(mutex_);
+    for (const auto* tensors : {&state.params(), &state.optimizer(), &state.averages()})
+      for (const StateTensor& tensor : *tensors) {
+        std::vector<char>& bytes = tensors_[tensor.name];
+        bytes.resize(static_cast<size_t>(tensor.bytes()));
+        const int64_t element = size_of(tensor.dtype);
+        for (const StatePiece& piece : pieces_of(tensor))
+          backend.download(bytes.data() + piece.first * element, piece.data, piece.count * element);
+      }
+  }
+  const std::map<std::string, std::vector<char>>& tensors() const { return tensors_; }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::vector<char>> tensors_;
+};
+
+StepResult train_part(Backend& backend, const Model& model, TrainOptions options, const MeshGroups& groups,
+                      Collected& state) {
+  options.microbatches = 8;
+  options.leaves = 4;
+  options.ema = 0.9;
+  options.seed = 5;
+  options.reduce.bucket_bytes = 4096;
+  options.mesh = groups.shape;
+  options.workers = groups.shape.data;
+  TrainStep train(model, backend, options, groups);
+  StepResult result;
+  for (int64_t step = 1; step <= kSteps; ++step)
+    result = train.run(1e-2, [&](int64_t m) { set_synthetic_inputs(train, model, 11, step * 8 + m); });
+  state.add(backend, train.state());
+  return result;
+}
+
+std::vector<StepResult> train_mesh(const MeshShape& shape, MakeBackend make, const Model& model,
+                                   const TrainOptions& options, Collected& state) {
+  testing::MeshMeeting lines;
+  shm::ThreadMeeting all(shape.ranks());
+  std::vector<StepResult> results(static_cast<size_t>(shape.ranks()));
+  std::vector<std::exception_ptr> errors(results.size());
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < shape.ranks(); ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        Group ranks(all.join(rank, testing::test_options()), LeafSplit::one_each(shape.ranks()));
+        const Mesh mesh(shape, rank, LeafSplit::search(4, shape.data), lines.join());
+        results[static_cast<size_t>(rank)] =
+            train_part(*make(1), model, options, MeshGroups(ranks, mesh), state);
+      } catch (...) {
+        errors[static_cast<size_t>(rank)] = std::current_exception();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  testing::expect_no_errors(errors);
+  return results;
+}
+
+// A mesh of late devices beside one processor. Where workers share leaves, their devices reach each other.
+void expect_the_same_bits_in(const MeshShape& shape, const Model& model, const TrainOptions& options) {
+  const MakeBackend make = shape.data > 1 ? testing::make_sharing_late_backend : testing::make_late_backend;
+  SCOPED_TRACE(fmt::format("{}, ZeRO-{}, {}", shape.text(), options.zero, name_of(options.schedule)));
+  Collected alone, together;
+  const auto cpu = make_cpu_backend(2);
+  const StepResult want = train_part(*cpu, model, options, {}, alone);
+  const std::vector<StepResult> results = train_mesh(shape, make, model, options, together);
+  for (const StepResult& result : results) {
+    EXPECT_EQ(result.loss, want.loss);
+    EXPECT_EQ(result.grad_norm, want.grad_norm);
+    EXPECT_EQ(result.count, want.count);
+  }
+  EXPECT_EQ(together.tensors(), alone.tensors());
+}
+
+TrainOptions with(int zero, PipelineSchedule schedule = PipelineSchedule::k1F1B) {
+  TrainOptions options;
+  options.zero = zero;
+  options.schedule = schedule;
+  if (schedule == PipelineSchedule::kInterleaved) options.chunks = 2;
+  return options;
+}
+
+// Tied weights, which a later stage has a copy of.
+Model four_blocks() { return build_gpt({4, 48, 2, 101, 2, 9, 0.1}); }
+
+TEST(LateDevice, StagesOfAPipeline) {
+  for (const PipelineSchedule schedule : {PipelineSchedule::kGpipe, PipelineSchedule::k1F1B,
+                                          PipelineSchedule::kInterleaved, PipelineSchedule::kZeroBubble})
+    expect_the_same_bits_in({.pipeline = 2}, four_blocks(), with(0, schedule));
+  expect_the_same_bits_in({.data = 2, .pipeline = 2}, four_blocks(), with(0));
+  expect_the_same_bits_in({.pipeline = 3}, stored_in(DType::kBF16, four_blocks()), [] {
+    TrainOptions pure = with(0, PipelineSchedule::kZeroBubble);
+    pure.passes.compute = DType::kBF16;
+    return pure;
+  }());
+}
+
+TEST(LateDevice, StagesWhoseWorkersOwnPiecesOfTheState) {
+  for (const int zero : {1, 2, 3})
+    for (const PipelineSchedule schedule : {PipelineSchedule::k1F1B, PipelineSchedule::kZeroBubble})
+      expect_the_same_bits_in({.data = 2, .pipeline = 2}, four_blocks(), with(zero, schedule));
+}
+
+TEST(LateDevice, TensorRanks) {
+  const auto in_leaves = [](TrainOptions options) {
+    options.tensor_leaves = 2;
+    return options;
+  };
+  for (const int zero : {0, 1, 2, 3})
+    expect_the_same_bits_in({.data = 2, .tensor = 2}, four_blocks(), in_leaves(with(zero)));
+  TrainOptions blocks = in_leaves(with(0));
+  blocks.passes.compute = DType::kBF16;
+  expect_the_same_bits_in({.tensor = 2}, four_blocks(), blocks);
+  expect_the_same_bits_in({.pipeline = 2, .tensor = 2}, four_blocks(), in_leaves(with(0)));
+  expect_the_same_bits_in({.data = 2, .pipeline = 2, .tensor = 2}, four_blocks(), in_leaves(with(1)));
 }
 
 // What makes the tests above mean something.

@@ -35,7 +35,7 @@ bool check_graph_text(std::string_view text) {
   PassOptions inference;
   inference.disabled = {"autodiff"};
   check_passes(graph, inference);
-  for (const Recompute policy : {Recompute::kNone, Recompute::kCheap, Recompute::kBlock}) {
+  for (const Recompute policy : {Recompute::kNone, Recompute::kFused, Recompute::kCheap, Recompute::kBlock}) {
     PassOptions training;
     training.recompute = policy;
     training.accumulate_gradients = policy == Recompute::kCheap;

@@ -27,6 +27,7 @@ TEST(RunIdentity, HowItRunsChangesNoBit) {
     const RunSummary expected = job.trained("plain", {"train.steps=10"});
     const std::vector<Names> ways = {{"strategy.threads=1"},
                                      {"strategy.threads=3"},
+                                     {"train.recompute=fused"},
                                      {"train.recompute=cheap"},
                                      {"train.recompute=block", "strategy.threads=2"},
                                      {"train.eval.every=1", "checkpoint.every=1", "checkpoint.keep=0"},

@@ -21,6 +21,13 @@ TEST(RefusedRun, AMetricThatTheModelLacks) {
   EXPECT_FALSE(std::filesystem::exists(gpt.output("run"))) << "nothing may be made before the job is checked";
 }
 
+TEST(RefusedRun, Tf32OnTheProcessor) {
+  const TrainCase job(kGptJob);
+  expect_says(job.train("run", {"train.precision=tf32", "device=cpu"}), 2,
+              {"train.precision tf32 is arithmetic of NVIDIA GPUs", "write precision: fp32, or bf16"});
+  EXPECT_FALSE(std::filesystem::exists(job.output("run")));
+}
+
 TEST(RefusedRun, EvaluationWithoutRecords) {
   const TrainCase job(kGptJob);
   expect_says(job.train("run", {"data.eval.samples="}), 2,

@@ -204,17 +204,51 @@ void check_adafactor(Checks& c) {
 }
 
 void check_norm(Checks& c) {
-  const Tensor a = random_tensor(DType::kF32, 200003, 77), b = random_tensor(DType::kF32, 1000, 78);
-  double squares = 0;
-  for (const double x : a.host) squares += x * x;
-  for (const double x : b.host) squares += x * x;
-  const float* const buffers[] = {a.f32(), b.f32()};
-  const int64_t counts[] = {a.count(), b.count()};
-  DeviceBuffer workspace(global_norm_workspace(counts, 2));
-  Tensor norm = tensor(DType::kF32, 1);
-  const std::vector<double> want{std::sqrt(squares)};
-  c.check("global_norm", {{&norm, &want, "norm"}}, 1e-6,
-          [&] { global_norm(c.stream, buffers, counts, 2, norm.f32(), workspace.data()); });
+  const Tensor a = random_tensor(DType::kF32, 200003, 77), b = random_tensor(DType::kF32, 1000, 78),
+               narrow = random_tensor(DType::kBF16, 200003, 79);
+  const auto squares = [](const Tensor& t, int64_t from = 0) {
+    double sum = 0;
+    for (int64_t i = from; i < t.count(); ++i) sum += t[i] * t[i];
+    return sum;
+  };
+  const NormBuffer wide{a.data(), DType::kF32, a.count()}, few{b.data(), DType::kF32, b.count()},
+      half{narrow.data(), DType::kBF16, narrow.count()},
+      odd{static_cast<char*>(narrow.data()) + 2, DType::kBF16, narrow.count() - 1};
+  struct Case {
+    const char* name;
+    std::vector<NormBuffer> buffers;
+    double squares;
+  };
+  for (const Case& one :
+       {Case{"global_norm", {wide, few}, squares(a) + squares(b)},
+        Case{"global_norm of bf16", {half}, squares(narrow)},
+        Case{"global_norm of bf16 and f32", {few, half, wide}, squares(a) + squares(b) + squares(narrow)},
+        Case{"global_norm of bf16 from an odd address", {odd}, squares(narrow, 1)}}) {
+    DeviceBuffer workspace(global_norm_workspace(one.buffers));
+    Tensor norm = tensor(DType::kF32, 1);
+    const std::vector<double> want{std::sqrt(one.squares)};
+    c.check(one.name, {{&norm, &want, "norm"}}, 1e-6,
+            [&] { global_norm(c.stream, one.buffers, norm.f32(), workspace.data()); });
+    // In two halves: the same bits.
+    std::vector<int64_t> blocks;
+    int64_t all = 0;
+    for (const NormBuffer& buffer : one.buffers) {
+      blocks.push_back((buffer.count + 1023) / 1024);
+      all += blocks.back();
+    }
+    DeviceBuffer sums(all * 8);
+    std::vector<const double*> parts;
+    const double* at_part = sums.as<double>();
+    for (const int64_t count : blocks) parts.push_back(at_part), at_part += count;
+    DeviceBuffer second(norm_of_squares_workspace(blocks.data(), static_cast<int>(blocks.size())));
+    Tensor again = tensor(DType::kF32, 1);
+    const std::vector<double> whole = norm.read();
+    c.check(std::string(one.name) + " in two halves", {{&again, &whole, "norm"}}, 0, [&] {
+      square_sums(c.stream, one.buffers, sums.as<double>());
+      norm_of_squares(c.stream, parts.data(), blocks.data(), static_cast<int>(blocks.size()), again.f32(),
+                      second.data());
+    });
+  }
 }
 
 // Rows that skip steps and are caught up later have the bits of the dense update.

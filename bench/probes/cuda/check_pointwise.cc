@@ -190,6 +190,31 @@ void check_tree(Checks& c, DType dtype, int sources, bool round_nodes) {
       {{&out, &want, "sum"}}, 0, [&] { tree_sum(c.stream, dtype, list, round_nodes, out.data(), n); });
 }
 
+// Sums over 4, 1, 1, 2 and 4 of twelve leaves.
+void check_merges(Checks& c, DType dtype, bool round_nodes) {
+  const int64_t n = 1003;
+  const unsigned char merges[] = {0, 0, 1, 2, 1};
+  std::vector<Tensor> parts;
+  TreeSources list{{}, 5};
+  for (int s = 0; s < 5; ++s) {
+    parts.push_back(random_tensor(dtype, n, 50 + static_cast<uint64_t>(s)));
+    list.address[s] = parts.back().data();
+    list.merges[s] = merges[s];
+  }
+  const auto add = [&](float left, float right) {
+    const float sum = left + right;
+    return round_nodes ? static_cast<float>(lockstep::round_to(dtype, sum)) : sum;
+  };
+  std::vector<double> want;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto at = [&](size_t s) { return static_cast<float>(parts[s][i]); };
+    want.push_back(lockstep::round_to(dtype, add(add(at(0), add(add(at(1), at(2)), at(3))), at(4))));
+  }
+  Tensor out = tensor(dtype, n);
+  c.check("tree_sum " + dtype_name(dtype) + " of parts" + (round_nodes ? " rounded" : ""),
+          {{&out, &want, "sum"}}, 0, [&] { tree_sum(c.stream, dtype, list, round_nodes, out.data(), n); });
+}
+
 }  // namespace
 
 void check_pointwise(Checks& c) {
@@ -237,6 +262,7 @@ void check_pointwise(Checks& c) {
     check_rope(c, dtype, true, 24, true, false);
     for (const int sources : {1, 2, 3, 5, 8, 16}) check_tree(c, dtype, sources, dtype != DType::kF32);
     check_tree(c, dtype, 7, false);
+    check_merges(c, dtype, dtype != DType::kF32);
   }
   check_random(c);
 }

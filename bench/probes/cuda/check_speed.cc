@@ -8,6 +8,7 @@
 #include "backend/cuda/kernels/pointwise.h"
 #include "backend/cuda/kernels/random.h"
 #include "backend/cuda/kernels/rope.h"
+#include "backend/cuda/kernels/rounded_update.h"
 #include "backend/cuda/kernels/row_norm.h"
 #include "backend/cuda/kernels/softmax.h"
 #include "backend/cuda/kernels/strided_copy.h"
@@ -170,6 +171,36 @@ void time_tables(Checks& c) {
          [&] { row_sums(c.stream, id_list, sorted, how, dy.data(), dtable.data(), partials.data()); });
 }
 
+// Parameters in bf16, of 200 tensors.
+void time_rounded(Checks& c, const StepScalars& s, NoDecay no_decay, int64_t n) {
+  const DeviceBuffer p = random_buffer(DType::kBF16, n, 1), g = random_buffer(DType::kBF16, n, 2),
+                     m = random_buffer(DType::kBF16, 2 * n, 3), v(n * 4);
+  require(cudaMemset(v.data(), 0, static_cast<size_t>(n * 4)), "memset");
+  std::vector<DrawRange> ranges;
+  for (int64_t i = 0; i < 200; ++i)
+    ranges.push_back({n / 200 / 1024 * 1024 * i, 0, {3 * i, 3 * i + 1, 3 * i + 2}});
+  DeviceBuffer list(static_cast<int64_t>(ranges.size() * sizeof(DrawRange)));
+  require(cudaMemcpy(list.data(), ranges.data(), ranges.size() * sizeof(DrawRange), cudaMemcpyHostToDevice),
+          "copy");
+  const DeviceBuffer rounding = numbers({42, 7});
+  const Draws draws{list.as<DrawRange>(), static_cast<int>(ranges.size()), rounding.as<int64_t>()};
+  const auto updated = [](const DeviceBuffer& buffer) { return Updated{buffer.data(), buffer.data()}; };
+  const auto bytes = static_cast<double>(n);
+  // Numbers of bf16 are numbers as f32 too, and not the other way round.
+  for (const DType moments : {DType::kBF16, DType::kF32}) {
+    const RoundedState state{updated(p), g.data(), updated(m), updated(v), moments, n};
+    const double moment = 2.0 * static_cast<double>(lockstep::size_of(moments));
+    const std::string with =
+        std::string(" 124M bf16, ") + std::string(lockstep::name_of(moments)) + " moments";
+    c.time("adamw" + with, (6 + 2 * moment) * bytes, 0,
+           [&] { rounded_adam(c.stream, state, s, no_decay, draws, {}, true); });
+    c.time("lion" + with, (6 + moment) * bytes, 0,
+           [&] { rounded_lion(c.stream, state, s, no_decay, draws, {}); });
+    c.time("sgd momentum" + with, (6 + moment) * bytes, 0,
+           [&] { rounded_sgd(c.stream, state, s, no_decay, draws, 0.9f, false, 0.1f); });
+  }
+}
+
 void time_optimizers(Checks& c) {
   const int64_t n = 124'475'904;
   const DeviceBuffer p = random_buffer(DType::kF32, n, 1), g = random_buffer(DType::kF32, n, 2),
@@ -195,11 +226,15 @@ void time_optimizers(Checks& c) {
          [&] { adam(c.stream, with_copy, s, no_decay, {}, true); });
   c.time("sgd momentum 124M", 20 * bytes, 0, [&] { sgd(c.stream, state, s, no_decay, 0.9f, false, 0.1f); });
   c.time("lion 124M", 20 * bytes, 0, [&] { lion(c.stream, state, s, no_decay, {}); });
-  const float* const buffers[] = {g.as<float>()};
-  const int64_t counts[] = {n};
-  DeviceBuffer workspace(global_norm_workspace(counts, 1)), norm(4);
-  c.time("global_norm 124M", 4 * bytes, 0,
-         [&] { global_norm(c.stream, buffers, counts, 1, norm.as<float>(), workspace.data()); });
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    const NormBuffer buffer{g.data(), dtype, n};
+    DeviceBuffer workspace(global_norm_workspace({&buffer, 1})), norm(4);
+    c.time(dtype == DType::kF32 ? "global_norm 124M" : "global_norm 124M bf16",
+           static_cast<double>(lockstep::size_of(dtype)) * bytes, 0, [&] {
+             global_norm(c.stream, {&buffer, 1}, norm.as<float>(), workspace.data());
+           });
+  }
+  time_rounded(c, s, no_decay, n);
 }
 
 void time_images(Checks& c) {

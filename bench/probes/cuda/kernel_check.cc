@@ -199,10 +199,10 @@ int main(int argc, char** argv) {
   }
   const std::set<std::string> wanted(argv + 1, argv + argc);
   const std::vector<std::pair<const char*, void (*)(Checks&)>> groups = {
-      {"pointwise", check_pointwise}, {"shapes", check_shapes},       {"rows", check_rows},
-      {"losses", check_losses},       {"tables", check_tables},       {"optimizers", check_optimizers},
-      {"images", check_images},       {"attention", check_attention}, {"products", check_products},
-      {"speed", time_kernels}};
+      {"pointwise", check_pointwise}, {"shapes", check_shapes}, {"rows", check_rows},
+      {"losses", check_losses},       {"tables", check_tables}, {"optimizers", check_optimizers},
+      {"rounded", check_rounded},     {"images", check_images}, {"attention", check_attention},
+      {"products", check_products},   {"speed", time_kernels}};
   if (wanted.empty() || wanted.count("speed") != 0)
     checks.group("ceilings", [&] { ceilings(checks, report); });
   for (const auto& [name, run] : groups)

@@ -94,6 +94,7 @@ void check_rows(Checks& checks);
 void check_losses(Checks& checks);
 void check_tables(Checks& checks);
 void check_optimizers(Checks& checks);
+void check_rounded(Checks& checks);
 void check_images(Checks& checks);
 void check_attention(Checks& checks);
 void check_products(Checks& checks);

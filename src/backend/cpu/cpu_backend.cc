@@ -1,11 +1,15 @@
 // The CPU backend: kernels on a thread pool, memory from mmap, a stream that runs at once.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "backend/backend.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/kernel_def.h"
+#include "backend/cpu/simd/draw_loops.h"
 #include "backend/cpu/simd/simd.h"
 #include "base/error.h"
 
@@ -59,6 +63,18 @@ class CpuStream : public Stream {
   EventPtr complete_ = std::make_shared<CompleteEvent>();
 };
 
+// Elements [first, first + values.size()), by vectors where there are enough of them.
+void draw_piece(const DrawLoops& loops, const RandomFill& fill, int64_t first, std::span<float> values) {
+  int64_t done = 0;
+  if (fill.kind == RandomFill::Kind::kNormal && first % 4 == 0)
+    done = loops.fill_normal({fill.seed, fill.stream, fill.a, fill.b}, static_cast<uint64_t>(first),
+                             values.data(), static_cast<int64_t>(values.size()));
+  const int64_t last = first + done;
+  for (int64_t i = std::max(first, fill.zeros_begin); i < std::min(last, fill.zeros_end); ++i)
+    values[static_cast<size_t>(i - first)] = 0;
+  fill.fill(last, values.subspan(static_cast<size_t>(done)));
+}
+
 class CpuBackend : public Backend {
  public:
   explicit CpuBackend(int threads) : isa_(detect_isa()), pool_(threads), context_{pool_, simd_for(isa_)} {
@@ -92,6 +108,23 @@ class CpuBackend : public Backend {
     return std::make_unique<CpuBuffer>(bytes);
   }
   Stream& stream(StreamKind) override { return stream_; }
+  bool draw(const RandomFill& fill, DType dtype, int64_t first, void* to, int64_t count) override {
+    if (!is_floating(dtype)) return false;
+    const DrawLoops& loops = isa_ == Isa::kAvx512 ? avx512::draw_loops : avx2::draw_loops;
+    constexpr int64_t kPiece = 1 << 14;
+    pool_.run((count + kPiece - 1) / kPiece, [&](int64_t task) {
+      const int64_t begin = task * kPiece, n = std::min(kPiece, count - begin);
+      if (dtype == DType::kF32)
+        return draw_piece(loops, fill, first + begin,
+                          {static_cast<float*>(to) + begin, static_cast<size_t>(n)});
+      // Drawn as f32 and rounded to the type it is stored in.
+      std::vector<float> values(static_cast<size_t>(n));
+      draw_piece(loops, fill, first + begin, values);
+      for (int64_t i = 0; i < n; ++i)
+        write_element(dtype, to, begin + i, static_cast<double>(values[static_cast<size_t>(i)]));
+    });
+    return true;
+  }
 
  private:
   Isa isa_;

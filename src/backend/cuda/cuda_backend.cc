@@ -5,10 +5,14 @@
 #include <array>
 #include <mutex>
 
+#include "backend/cuda/cuda_sharing.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/kernel_def.h"
 #include "backend/cuda/kernels/launch.h"
+#include "backend/cuda/kernels/random.h"
+#include "backend/cuda/library/nvml.h"
 #include "base/error.h"
+#include "base/log.h"
 
 namespace lockstep {
 namespace cuda {
@@ -57,67 +61,122 @@ class CudaEvent : public Event {
   cudaEvent_t event_;
 };
 
-class CudaStream : public Stream {
+class CudaRecording : public Recording {
  public:
-  CudaStream(std::shared_ptr<Device> device, StreamKind kind)
-      : device_(std::move(device)), stream_(device_->stream(kind)) {}
-
-  void enqueue(Kernel& kernel, const KernelArgs& args) override {
+  CudaRecording(std::shared_ptr<Device> device, StreamKind kind, cudaGraphExec_t work)
+      : device_(std::move(device)), kind_(kind), work_(work) {}
+  ~CudaRecording() override { cudaGraphExecDestroy(work_); }
+  CudaRecording(const CudaRecording&) = delete;
+  CudaRecording& operator=(const CudaRecording&) = delete;
+  void replay() override {
     device_->use();
-    const std::lock_guard lock(*mutex_);  // a kernel keeps what it prepares for its launch
-    KernelArgs here = args;
-    here.queue = stream_;
-    kernel.run(here);
-  }
-  void copy(void* to, const void* from, int64_t bytes) override {
-    if (bytes == 0) return;
-    device_->use();
-    require(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream_), "a copy");
-  }
-  void zero(void* at, int64_t bytes) override {
-    if (bytes == 0) return;
-    device_->use();
-    require(cudaMemsetAsync(at, 0, static_cast<size_t>(bytes), stream_), "zeroing memory");
-  }
-  EventPtr record() override {
-    device_->use();
-    return std::make_shared<CudaEvent>(device_, stream_);
-  }
-  void wait(const EventPtr& event) override {
-    device_->use();
-    require(cudaStreamWaitEvent(stream_, static_cast<CudaEvent&>(*event).handle(), 0),
-            "waiting for an event");
-  }
-  void synchronize() override {
-    device_->use();
-    require(cudaStreamSynchronize(stream_), "waiting for the stream");
-    device_->faults().check();
+    const std::lock_guard lock(device_->stream_mutex(kind_));
+    require(cudaGraphLaunch(work_, device_->stream(kind_)), "a recorded step");
   }
 
  private:
   std::shared_ptr<Device> device_;
-  cudaStream_t stream_;
-  std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
+  StreamKind kind_;
+  cudaGraphExec_t work_;
+};
+
+class CudaStream : public Stream {
+ public:
+  CudaStream(std::shared_ptr<Device> device, StreamKind kind) : device_(std::move(device)), kind_(kind) {}
+
+  void enqueue(Kernel& kernel, const KernelArgs& args) override {
+    const auto lock = put_here();  // a kernel keeps what it prepares for its launch
+    KernelArgs here = args;
+    here.queue = queue();
+    kernel.run(here);
+  }
+  void copy(void* to, const void* from, int64_t bytes) override {
+    if (bytes == 0) return;
+    const auto lock = put_here();
+    require(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, queue()), "a copy");
+  }
+  void zero(void* at, int64_t bytes) override {
+    if (bytes == 0) return;
+    const auto lock = put_here();
+    require(cudaMemsetAsync(at, 0, static_cast<size_t>(bytes), queue()), "zeroing memory");
+  }
+  // A library that does something while its work is recorded that cannot be recorded spoils the recording,
+  // and nothing else.
+  std::unique_ptr<Recording> capture(const std::function<void()>& put) override {
+    const auto lock = put_here();
+    if (cudaStreamBeginCapture(queue(), cudaStreamCaptureModeThreadLocal) != cudaSuccess) {
+      cudaGetLastError();
+      return nullptr;
+    }
+    bool complete = true;
+    try {
+      put();
+    } catch (const DeviceError& error) {
+      log_debug("a step is not recorded: {}", error.what());
+      complete = false;
+    }
+    cudaGraph_t graph = nullptr;
+    complete = cudaStreamEndCapture(queue(), &graph) == cudaSuccess && complete;
+    cudaGraphExec_t work = nullptr;
+    if (complete && cudaGraphInstantiate(&work, graph, 0) != cudaSuccess) work = nullptr;
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    cudaGetLastError();
+    if (work == nullptr) return nullptr;
+    return std::make_unique<CudaRecording>(device_, kind_, work);
+  }
+  EventPtr record() override {
+    const auto lock = put_here();
+    return std::make_shared<CudaEvent>(device_, queue());
+  }
+  void wait(const EventPtr& event) override {
+    const auto lock = put_here();
+    require(cudaStreamWaitEvent(queue(), static_cast<CudaEvent&>(*event).handle(), 0),
+            "waiting for an event");
+  }
+  // For an event, so that others may put work here meanwhile.
+  void synchronize() override { record()->wait(); }
+
+ private:
+  std::unique_lock<std::recursive_mutex> put_here() const {
+    device_->use();
+    return std::unique_lock(device_->stream_mutex(kind_));
+  }
+  cudaStream_t queue() const { return device_->stream(kind_); }
+
+  std::shared_ptr<Device> device_;
+  StreamKind kind_;
 };
 
 class CudaBackend : public Backend {
  public:
   explicit CudaBackend(const DeviceOptions& options)
       : host_(make_cpu_backend(options.threads)),
-        device_(std::make_shared<Device>(options.local_rank)),
+        device_(std::make_shared<Device>(options.local_rank, options.threads, options.tf32)),
+        sharing_(make_cuda_sharing(device_)),
         streams_{CudaStream(device_, StreamKind::kCompute), CudaStream(device_, StreamKind::kCommunication),
-                 CudaStream(device_, StreamKind::kCopy)} {
-    device_->products();  // a run without it would end at its first product: better here
-  }
+                 CudaStream(device_, StreamKind::kCopy)} {}
 
   std::string name() const override { return "cuda"; }
-  std::string architecture() const override { return device_->architecture(); }
+  std::string architecture() const override {
+    // A run without them would end at its first product or fused operation: better here.
+    device_->products();
+    device_->generated();
+    return device_->architecture();
+  }
   int64_t alignment() const override { return 256; }
   int64_t peak_bytes() const override { return device_->peak_bytes(); }
-  int64_t free_bytes() const override { return device_->free_bytes(); }
   bool has_product_epilogues() const override { return true; }
+  bool has_tf32() const override { return true; }
   int host_threads() const override { return host_->host_threads(); }
 
+  int64_t available_bytes(int64_t workers) override { return device_->available_bytes(workers); }
+  std::unique_ptr<DeviceMonitor> monitor() override { return nvml_monitor(device_->pci_address()); }
+  std::vector<PhaseTime> start_times() const override { return device_->times().all(); }
+
+  void prepare(const Graph& graph) override {
+    device_->use();
+    prepare_kernels(graph, *device_);
+  }
   KernelChoice choose(const Graph& graph, const Node& node) override {
     device_->use();
     return choose_kernel(graph, node, *device_);
@@ -126,11 +185,19 @@ class CudaBackend : public Backend {
     if (kind == MemoryKind::kHost) return host_->allocate(bytes, kind);
     return std::make_unique<CudaBuffer>(device_, bytes, kind);
   }
+  bool draw(const RandomFill& fill, DType dtype, int64_t first, void* to, int64_t count) override {
+    if (!is_floating(dtype)) return false;
+    device_->use();
+    fill_with_draws(device_->stream(StreamKind::kCompute), fill, dtype, first, to, count);
+    return true;
+  }
+  DeviceSharing* sharing() override { return sharing_.get(); }
   Stream& stream(StreamKind kind) override { return streams_[static_cast<size_t>(kind)]; }
 
  private:
   std::unique_ptr<Backend> host_;
   std::shared_ptr<Device> device_;
+  std::unique_ptr<DeviceSharing> sharing_;
   std::array<CudaStream, kStreamKinds> streams_;
 };
 

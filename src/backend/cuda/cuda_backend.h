@@ -8,7 +8,9 @@
 
 namespace lockstep {
 
-// Why no GPU can be used: none of them, no driver, one that is too old. "" where one can.
+// Why the driver cannot be used: there is none, or it is too old. "" where it can: asked in no time.
+std::string refuse_driver();
+// The same, or why it shows no GPU. Asking takes as long as the driver takes to look for them.
 std::string refuse_cuda();
 // UserError with what is missing: the driver, a newer one, a GPU, a library.
 std::unique_ptr<Backend> make_cuda_backend(const DeviceOptions& options);

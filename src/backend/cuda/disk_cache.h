@@ -16,6 +16,7 @@ class DiskCache {
   DiskCache();  // in the folder that the environment names; nothing is kept where it names none
   explicit DiskCache(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
+  const std::filesystem::path& folder() const { return folder_; }  // "" where nothing is kept
   // "" where there is none. `kind` is the ending of the file's name.
   std::string read(std::string_view key, std::string_view kind) const;
   void write(std::string_view key, std::string_view kind, std::string_view data) const;

@@ -7,34 +7,45 @@
 
 namespace lockstep::cuda {
 
-GeneratedKernels::GeneratedKernels(const Device& device)
-    : architecture_(fmt::format("sm_{}{}", device.properties().major, device.properties().minor)),
-      compiler_(nvrtc_version()) {}
+GeneratedKernels::GeneratedKernels(Device& device) : device_(device), compiler_(nvrtc_version()) {}
 
 GeneratedKernels::~GeneratedKernels() {
-  for (const auto& [source, loaded] : loaded_) cudaLibraryUnload(loaded.library);
+  for (cudaLibrary_t library : libraries_) cudaLibraryUnload(library);
 }
 
 std::string GeneratedKernels::code_of(const std::string& source) const {
-  const std::string key = fmt::format("{} {}\n{}", compiler_, architecture_, source);
+  const cudaDeviceProp& gpu = device_.properties();
+  const std::string architecture = fmt::format("sm_{}{}", gpu.major, gpu.minor);
+  const std::string key = fmt::format("{} {}\n{}", compiler_, architecture, source);
   std::string code = disk_.read(key, "cubin");
   if (!code.empty()) return code;
-  code = compile_cuda(source, architecture_);
+  const PhaseTimes::Scope scope(device_.times(), "kernels compiled");
+  code = compile_cuda(source, architecture);
   disk_.write(key, "cubin", code);
   return code;
 }
 
-cudaKernel_t GeneratedKernels::get(const std::string& source) {
-  const std::lock_guard lock(mutex_);
-  const auto known = loaded_.find(source);
-  if (known != loaded_.end()) return known->second.kernel;
+cudaKernel_t GeneratedKernels::load(const std::string& source) {
   const std::string code = code_of(source);
-  Loaded loaded{};
-  require(cudaLibraryLoadData(&loaded.library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+  device_.use();
+  const PhaseTimes::Scope scope(device_.times(), "kernels loaded");
+  cudaLibrary_t library = nullptr;
+  require(cudaLibraryLoadData(&library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
           "loading a generated kernel");
-  require(cudaLibraryGetKernel(&loaded.kernel, loaded.library, "kernel"), "a generated kernel");
-  loaded_.emplace(source, loaded);
-  return loaded.kernel;
+  {
+    const std::lock_guard lock(mutex_);
+    libraries_.push_back(library);
+  }
+  cudaKernel_t kernel = nullptr;
+  require(cudaLibraryGetKernel(&kernel, library, "kernel"), "a generated kernel");
+  return kernel;
+}
+
+GeneratedKernels::Ready GeneratedKernels::get(const std::string& source) {
+  const std::lock_guard lock(mutex_);
+  Ready& kernel = kernels_[source];
+  if (!kernel.valid()) kernel = device_.side_work().start([this, source] { return load(source); });
+  return kernel;
 }
 
 std::string refuse_generated(Device& device) {

@@ -23,12 +23,16 @@ struct KernelDef {
   // Empty when the kernel can run the node, otherwise the reason why not.
   std::string (*refuse)(const Graph&, const Node&, Device&);
   std::unique_ptr<Kernel> (*make)(const Graph&, const Node&, Device&);
+  // Does or begins what takes long, for nodes that it may refuse later; null: nothing does.
+  void (*prepare)(const Graph&, const Node&, Device&) = nullptr;
 };
 
 using KernelDefs = std::vector<KernelDef>;
 
 // The first kernel of the op that does not refuse, and what those before it said.
 KernelChoice choose_kernel(const Graph& graph, const Node& node, Device& device);
+// For all nodes of a graph, before the first is chosen for.
+void prepare_kernels(const Graph& graph, Device& device);
 
 // A node whose launch only needs its addresses and the stream.
 class NodeKernel : public Kernel {

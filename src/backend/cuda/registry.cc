@@ -1,13 +1,15 @@
 // The one list of CUDA kernels, by family: nodes/<family>.cc adds those of its ops. Several kernels may serve
 // one op; the first that does not refuse is taken.
 #include "backend/cuda/kernel_def.h"
+#include "backend/cuda/product_choices.h"
 
 namespace lockstep::cuda {
 
 // clang-format off
 #define LOCKSTEP_CUDA_FAMILIES(X) \
   X(products) X(shapes) X(pointwise) X(reductions) X(losses) X(row_norms) X(channel_norms) X(convolutions) X(pools) \
-  X(attention) X(rope) X(tables) X(random) X(optimizers) X(row_updates)
+  X(attention) X(rope) X(tables) X(random) X(optimizers) X(rounded_updates) \
+  X(row_updates)
 // clang-format on
 
 #define DECLARE(name) void add_##name(KernelDefs& defs);
@@ -54,6 +56,17 @@ KernelChoice choose_kernel(const Graph& graph, const Node& node, Device& device)
     break;
   }
   return choice;
+}
+
+// The last families of the list first: plans of libraries are made beside, while products are tried here.
+void prepare_kernels(const Graph& graph, Device& device) {
+  const KernelDefs& defs = all_kernels();
+  for (size_t d = defs.size(); d-- > 0;) {
+    if (defs[d].prepare == nullptr) continue;
+    for (const Node& node : graph.nodes())
+      if (serves(defs[d], node)) defs[d].prepare(graph, node, device);
+  }
+  device.product_choices().release_memory();
 }
 
 }  // namespace lockstep::cuda

@@ -21,10 +21,7 @@ Graph whole_graph(const Model& model, Backend& backend, PassOptions passes, bool
 
 std::optional<Plan> plan_part(const Graph& part, Backend& backend, PassOptions passes) {
   if (part.outputs().empty()) return std::nullopt;
-  for (const Pass& pass : all_passes()) {
-    passes.disabled.emplace_back(pass.name);
-    if (pass.name == kLastWhole) break;
-  }
+  passes.start_after = kLastWhole;
   return compile_plan(part, backend, passes);
 }
 
@@ -65,35 +62,38 @@ int64_t StagePlans::slot_bytes() const {
   return bytes;
 }
 
-PipelinePlans plan_pipeline(const Model& model, Backend& backend, const PassOptions& passes, bool accumulates,
-                            const StageMap& map, const PipelineShape& shape, int rank) {
+StagedGraph stage_graphs(const Model& model, Backend& backend, const PassOptions& passes, bool accumulates,
+                         const StageMap& map, PipelineSchedule schedule) {
   std::vector<Graph> graphs;
   graphs.push_back(whole_graph(model, backend, passes, false));
   if (accumulates) graphs.push_back(whole_graph(model, backend, passes, true));
   std::vector<const Graph*> given;
   for (const Graph& graph : graphs) given.push_back(&graph);
-  const bool apart = shape.schedule == PipelineSchedule::kZeroBubble;
-  StagedGraph staged = cut_into_stages(given, map, apart);
+  return cut_into_stages(given, map, schedule == PipelineSchedule::kZeroBubble);
+}
+
+PipelinePlans plan_pipeline(const StagedGraph& staged, Backend& backend, const PassOptions& passes,
+                            const PipelineShape& shape, int rank) {
   PipelinePlans plans;
   plans.shape = shape;
   plans.rank = rank;
   plans.transfers = staged.transfers;
   plans.loss = staged.loss;
   plans.count = staged.count;
-  plans.inputs.emplace(model.graph.ops(), "inputs");
+  plans.inputs.emplace(staged.stages[0].forward.ops(), "inputs");
   const std::vector<int64_t> slots = slots_of_stages(shape);
   for (int stage = rank; stage < shape.stages(); stage += shape.ranks) {
-    StageGraphs& from = staged.stages[static_cast<size_t>(stage)];
+    const StageGraphs& from = staged.stages[static_cast<size_t>(stage)];
     StagePlans& one = plans.stages.emplace_back();
     one.stage = stage;
     one.slots = slots[static_cast<size_t>(stage)];
-    one.slot = std::move(from.slot);
+    one.slot = from.slot;
     one.forward = plan_part(from.forward, backend, passes);
     add_inputs(*plans.inputs, from.forward, one.slot);
-    for (size_t i = 0; i < graphs.size(); ++i) {
+    for (size_t i = 0; i < from.backward.size(); ++i) {
       one.backward[i] = plan_part(from.backward[i], backend, passes);
       add_inputs(*plans.inputs, from.backward[i], one.slot);
-      if (!apart) continue;
+      if (from.weights.empty()) continue;
       one.weights[i] = plan_part(from.weights[i], backend, passes);
       add_inputs(*plans.inputs, from.weights[i], one.slot);
     }

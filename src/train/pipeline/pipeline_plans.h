@@ -42,9 +42,12 @@ struct PipelinePlans {
 // Where a value lies in a slot, after those before it.
 int64_t padded_slot_bytes(const Type& type);
 
-// `passes`: as for one worker, with the units of this rank's parameters where these are split. `accumulates`:
-// whether gradients are added up, too.
-PipelinePlans plan_pipeline(const Model& model, Backend& backend, const PassOptions& passes, bool accumulates,
-                            const StageMap& map, const PipelineShape& shape, int rank);
+// The graphs of all stages. `passes`: as for one worker. `accumulates`: whether gradients are added up, too.
+StagedGraph stage_graphs(const Model& model, Backend& backend, const PassOptions& passes, bool accumulates,
+                         const StageMap& map, PipelineSchedule schedule);
+
+// `passes`: with the units of this rank's parameters where these are split.
+PipelinePlans plan_pipeline(const StagedGraph& staged, Backend& backend, const PassOptions& passes,
+                            const PipelineShape& shape, int rank);
 
 }  // namespace lockstep

@@ -13,8 +13,10 @@ constexpr int kStages = 3;
 
 PipelinePlans planned(const Model& model, const PassOptions& passes = {}) {
   const auto backend = make_cpu_backend(1);
-  return plan_pipeline(model, *backend, passes, true, assign_stages(model.graph, kStages),
-                       {.ranks = kStages, .microbatches = 4}, 0);
+  const PipelineShape shape{.ranks = kStages, .microbatches = 4};
+  return plan_pipeline(
+      stage_graphs(model, *backend, passes, true, assign_stages(model.graph, kStages), shape.schedule),
+      *backend, passes, shape, 0);
 }
 
 // What lies on the line between two blocks: the residual stream, and its gradient. Both addends of the sum

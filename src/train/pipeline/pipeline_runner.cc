@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "comm/mesh.h"
 #include "passes/autodiff.h"
+#include "train/state/group_memory.h"
 
 namespace lockstep {
 
@@ -38,7 +39,11 @@ PipelineRunner::PipelineRunner(PipelinePlans plans, Backend& backend, Group& gro
       part.offsets[value.value] = part.slot_bytes;
       part.slot_bytes += padded_slot_bytes(value.type);
     }
-    if (part.slot_bytes > 0) part.memory = group.allocate(part.slots * part.slot_bytes);
+    if (part.slot_bytes > 0) {
+      const int64_t bytes = part.slots * part.slot_bytes;
+      part.memory = in_host_memory() ? peer_memory(group, bytes) : backend.allocate(bytes);
+    }
+    if (!in_host_memory()) make_staging(part);
   }
   for (const GraphInput& input : plans_.inputs->inputs()) {
     data_offsets_[plans_.inputs->name(input.value)] = data_bytes_;
@@ -46,6 +51,17 @@ PipelineRunner::PipelineRunner(PipelinePlans plans, Backend& backend, Group& gro
   }
   if (data_bytes_ > 0) data_ = backend.allocate(plans_.input_slots * data_bytes_);
   for (int peer = 0; peer < plans_.shape.ranks; ++peer) incoming_.push_back(incoming_from(peer));
+}
+
+void PipelineRunner::make_staging(StagePart& part) {
+  for (size_t t = 0; t < plans_.transfers.size(); ++t) {
+    const StageTransfer& transfer = plans_.transfers[t];
+    if (plans_.shape.rank_of(transfer.from) == plans_.shape.rank_of(transfer.to)) continue;
+    if (transfer.from != part.stage && transfer.to != part.stage) continue;
+    part.staged[t] = part.staged_bytes;
+    part.staged_bytes += padded_slot_bytes(transfer.type);
+  }
+  if (part.staged_bytes > 0) part.staging = group_.allocate(part.slots * part.staged_bytes);
 }
 
 void PipelineRunner::bind_tensor_group(Group& group) {
@@ -106,7 +122,14 @@ int PipelineRunner::loss_part() const {
 }
 
 void* PipelineRunner::value(StagePart& part, const std::string& name, int64_t microbatch) {
-  return part.memory.data() + microbatch % part.slots * part.slot_bytes + part.offsets.at(name);
+  return static_cast<char*>(part.memory->data()) + microbatch % part.slots * part.slot_bytes +
+         part.offsets.at(name);
+}
+
+std::byte* PipelineRunner::reached(StagePart& part, size_t transfer, int64_t microbatch) {
+  if (in_host_memory())
+    return static_cast<std::byte*>(value(part, plans_.transfers[transfer].value, microbatch));
+  return part.staging.data() + microbatch % part.slots * part.staged_bytes + part.staged.at(transfer);
 }
 
 // Rebinding resolves all addresses anew: some microseconds for a graph of hundreds of nodes.
@@ -156,8 +179,8 @@ void PipelineRunner::post_receives() {
       StagePart& part = part_of(transfer.to);
       if (microbatch >= part.finished + part.slots) break;
       receiving_[{index, microbatch}] = group_.start_receive(
-          static_cast<int>(peer), {static_cast<std::byte*>(value(part, transfer.value, microbatch)),
-                                   static_cast<size_t>(transfer.type.bytes())});
+          static_cast<int>(peer),
+          {reached(part, index, microbatch), static_cast<size_t>(transfer.type.bytes())});
     }
 }
 
@@ -183,19 +206,26 @@ void PipelineRunner::receive(StagePart& part, bool backward, int64_t microbatch)
                    microbatch, part.stage);
     wait(found->second);
     receiving_.erase(found);
+    if (!in_host_memory())
+      backend_.upload(value(part, transfer.value, microbatch), reached(part, t, microbatch),
+                      transfer.type.bytes());
   }
 }
 
 void PipelineRunner::send(StagePart& part, bool backward, int64_t microbatch) {
-  for (const StageTransfer& transfer : plans_.transfers) {
+  for (size_t t = 0; t < plans_.transfers.size(); ++t) {
+    const StageTransfer& transfer = plans_.transfers[t];
     if (transfer.from != part.stage || transfer.backward != backward) continue;
     void* const data = value(part, transfer.value, microbatch);
+    const int64_t bytes = transfer.type.bytes();
     const int peer = plans_.shape.rank_of(transfer.to);
-    if (peer != plans_.rank)
-      part.sent[microbatch].push_back(group_.start_send(
-          peer, {static_cast<const std::byte*>(data), static_cast<size_t>(transfer.type.bytes())}));
-    else if (backward)
-      backend_.copy(value(part_of(transfer.to), transfer.value, microbatch), data, transfer.type.bytes());
+    if (peer == plans_.rank) {
+      if (backward) backend_.copy(value(part_of(transfer.to), transfer.value, microbatch), data, bytes);
+      continue;
+    }
+    std::byte* const place = reached(part, t, microbatch);
+    if (!in_host_memory()) backend_.download(place, data, bytes);
+    part.sent[microbatch].push_back(group_.start_send(peer, {place, static_cast<size_t>(bytes)}));
   }
 }
 
@@ -265,7 +295,8 @@ void PipelineRunner::run(StageSums& sums, const Load& load) {
 
 int64_t PipelineRunner::bytes() const {
   int64_t bytes = plans_.input_slots * data_bytes_;
-  for (const StagePart& part : parts_) bytes += part.memory.bytes();
+  for (const StagePart& part : parts_)
+    if (part.memory) bytes += part.memory->bytes();
   return bytes;
 }
 

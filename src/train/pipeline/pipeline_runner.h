@@ -45,7 +45,7 @@ class PipelineRunner {
   // Forward and backward of all microbatches of this pipeline, into sums that are in those parts.
   void run(StageSums& sums, const Load& load);
   double comm_seconds() const { return comm_seconds_; }  // spent waiting for other stages
-  int64_t bytes() const;                                 // of slots
+  int64_t bytes() const;                                 // of slots, on the device
   KernelMemory kernels() const;
 
  private:
@@ -54,7 +54,11 @@ class PipelineRunner {
     std::array<std::unique_ptr<Executable>, 2> backward, weights;
     std::map<std::string, int64_t> offsets;  // of the values of a slot
     int64_t slot_bytes = 0, slots = 1;
-    SharedBuffer memory;
+    std::unique_ptr<Buffer> memory;
+    // Where the device has memory of its own: what is sent and received, in that of the host.
+    SharedBuffer staging;
+    std::map<size_t, int64_t> staged;  // offsets in a slot of it, by transfer
+    int64_t staged_bytes = 0;          // of such a slot
     int stage = 0;
     int64_t finished = 0;                                // microbatches of this step that are through
     std::map<int64_t, std::vector<Group::Ticket>> sent;  // by microbatch
@@ -66,6 +70,10 @@ class PipelineRunner {
 
   StagePart& part_of(int stage) { return parts_[static_cast<size_t>(stage / plans_.shape.ranks)]; }
   void* value(StagePart& part, const std::string& name, int64_t microbatch);
+  void make_staging(StagePart& part);
+  // Where the group reaches what is transferred: the value itself, or its place in the staging.
+  std::byte* reached(StagePart& part, size_t transfer, int64_t microbatch);
+  bool in_host_memory() const { return backend_.memory() == MemoryKind::kHost; }
   void bind(Executable& executable, StagePart& part, int64_t microbatch);
   void bind_gradients(Executable& executable, StageSums& sums, size_t part);
   template <typename Visit>

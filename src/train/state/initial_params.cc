@@ -19,15 +19,19 @@ struct Piece {
   int64_t first = 0, count = 0;
 };
 
-std::vector<Piece> cut(const std::vector<StateTensor>& params, const std::vector<ParamInit>& inits) {
+// What the device does not draw itself.
+std::vector<Piece> cut(Backend& backend, const std::vector<StateTensor>& params,
+                       const std::vector<ParamInit>& inits, uint64_t seed) {
   std::vector<Piece> pieces;
   for (const StateTensor& tensor : params) {
     const ParamInit& init = init_of(inits, tensor.name);
     if (init.given) continue;
-    for (const StatePiece& own : pieces_of(tensor))
+    for (const StatePiece& own : pieces_of(tensor)) {
+      if (backend.draw(random_fill(init, seed), tensor.dtype, own.first, own.data, own.count)) continue;
       for (int64_t done = 0; done < own.count; done += kElements)
         pieces.push_back({&init, static_cast<char*>(own.data) + done * size_of(tensor.dtype), tensor.dtype,
                           own.first + done, std::min(kElements, own.count - done)});
+    }
   }
   return pieces;
 }
@@ -42,7 +46,8 @@ void round_in_place(DType dtype, float* values, int64_t count) {
 
 void draw_params(Backend& backend, const std::vector<StateTensor>& params,
                  const std::vector<ParamInit>& inits, uint64_t seed) {
-  const std::vector<Piece> pieces = cut(params, inits);
+  const std::vector<Piece> pieces = cut(backend, params, inits, seed);
+  if (pieces.empty()) return;
   ThreadPool pool(backend.host_threads());
   std::vector<float> values(std::min(pieces.size(), kAtOnce) * kElements);
   const auto place = [&](size_t i) { return values.data() + i % kAtOnce * kElements; };

@@ -42,6 +42,7 @@ TrainState::TrainState(Backend& backend, const FlatLayout& layout, const std::ve
     : backend_(backend),
       tables_(tables),
       averaging_(averages),
+      state_memory_(optimizer.offloaded ? MemoryKind::kPinned : backend.memory()),
       ownership_(ownership),
       layout_(layout),
       owned_(ownership.owned(layout)),
@@ -66,27 +67,40 @@ void* TrainState::allocate(std::string_view name, int64_t bytes) {
   return addresses_[std::string(name)] = buffers_.back()->data();
 }
 
-// Its address is bound to the graphs that update.
 void* TrainState::allocate_flat(std::string_view name, int64_t numel, DType dtype) {
   flat_buffers_.push_back(flat_memory_(numel * size_of(dtype)));
-  void* const base = flat_buffers_.back()->data();
+  return add_flat(name, dtype, flat_buffers_.back()->data());
+}
+
+void* TrainState::allocate_state(std::string_view name, int64_t numel, DType dtype) {
+  if (state_memory_ == backend_.memory()) return allocate_flat(name, numel, dtype);
+  offloaded_.push_back(backend_.allocate(numel * size_of(dtype), state_memory_));
+  return add_flat(name, dtype, offloaded_.back()->data());
+}
+
+// Its address is bound to the graphs that update.
+void* TrainState::add_flat(std::string_view name, DType dtype, void* base) {
   flat_[std::string(name)] = {base, dtype, false};
   if (!ownership_.is_split()) addresses_[std::string(name)] = at(base, owned_[0].begin, dtype);
   return base;
 }
 
 void* TrainState::allocate_owned(std::string_view name, DType dtype) {
-  buffers_.push_back(backend_.allocate(numel(owned_) * size_of(dtype)));
-  flat_[std::string(name)] = {buffers_.back()->data(), dtype, true};
-  return buffers_.back()->data();
+  auto& buffers = state_memory_ == backend_.memory() ? buffers_ : offloaded_;
+  buffers.push_back(backend_.allocate(numel(owned_) * size_of(dtype), state_memory_));
+  flat_[std::string(name)] = {buffers.back()->data(), dtype, true};
+  return buffers.back()->data();
 }
 
 void TrainState::add_flat_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer) {
   const bool fills = ownership_.fills();
   const DType dtype = layout.dtype();
   const bool whole = !ownership_.splits_params();
-  void* const params =
-      whole ? allocate_flat("params", layout.numel(), dtype) : allocate_owned("params", dtype);
+  if (!whole) {
+    flat_buffers_.push_back(flat_memory_(numel(owned_) * size_of(dtype)));
+    flat_["params"] = {flat_buffers_.back()->data(), dtype, true};
+  }
+  void* const params = whole ? allocate_flat("params", layout.numel(), dtype) : flat_buffers_.back()->data();
   for (const FlatEntry& entry : layout.entries()) {
     if (!whole) {
       params_.push_back(split_tensor(entry.name, dtype, entry, params));
@@ -98,12 +112,12 @@ void TrainState::add_flat_tensors(const FlatLayout& layout, const OptimizerSetti
   if (ownership_.is_split()) return add_split_tensors(layout, optimizer);
   std::unordered_map<std::string, void*> state;
   for (const StateBuffer& buffer : optimizer_state(layout, optimizer))
-    state[buffer.name] = allocate_flat(buffer.name, buffer.numel, buffer.dtype);
+    state[buffer.name] = allocate_state(buffer.name, buffer.numel, buffer.dtype);
   for (const StatePart& part : optimizer_parts(layout, optimizer))
     optimizer_.push_back({fmt::format("{}.{}", part.buffer, part.param), part.dtype, part.shape,
                           at(state.at(part.buffer), part.offset, part.dtype), fills});
   if (!averaging_) return;
-  void* const averages = allocate_flat("average", layout.numel(), DType::kF32);
+  void* const averages = allocate_state("average", layout.numel(), DType::kF32);
   for (const FlatEntry& entry : layout.entries())
     averages_.push_back(
         {average_name(entry.name), DType::kF32, entry.shape, at(averages, entry.offset), fills});

@@ -163,12 +163,16 @@ class TrainState {
   void* flat_buffer(std::string_view name) const { return flat_.at(std::string(name)).base; }
   // Held by those who read the state in the background.
   StateGate& gate() const { return gate_; }
-  int64_t bytes() const;  // what many hold together is a part of each one's
+  // Of the device's memory; what many hold together is a part of each one's.
+  int64_t bytes() const;
 
  private:
   void* allocate(std::string_view name, int64_t bytes);
   void* allocate_flat(std::string_view name, int64_t numel, DType dtype);
-  // Of those elements that this worker owns.
+  void* add_flat(std::string_view name, DType dtype, void* base);
+  // Of the optimizer's state and averages: where these lie.
+  void* allocate_state(std::string_view name, int64_t numel, DType dtype);
+  // The same of those elements that this worker owns.
   void* allocate_owned(std::string_view name, DType dtype);
   StateTensor split_tensor(std::string name, DType dtype, const FlatEntry& entry, void* base) const;
   void add_split_tensors(const FlatLayout& layout, const OptimizerSettings& optimizer);
@@ -188,6 +192,7 @@ class TrainState {
   Backend& backend_;
   std::vector<RowTable> tables_;
   bool averaging_;
+  MemoryKind state_memory_;  // of flat state and averages
   mutable StateGate gate_;
   Ownership ownership_;
   FlatLayout layout_;
@@ -204,7 +209,7 @@ class TrainState {
   int mesh_rank_ = 0;
   LeafPieces pieces_;
   const Shown* shown_ = nullptr;
-  std::vector<std::unique_ptr<Buffer>> buffers_, flat_buffers_;
+  std::vector<std::unique_ptr<Buffer>> buffers_, flat_buffers_, offloaded_;
   std::unordered_map<std::string, void*> addresses_;
   std::vector<StateTensor> params_, frozen_, statistics_, model_, optimizer_, averages_, residuals_;
   std::vector<LeafRange> leaves_by_rank_;

@@ -142,9 +142,14 @@ TrainMemory train_memory(const TrainPlans& plans, const TrainOptions& options, M
     if (plans.holders.has_copy(options.mesh_rank, entry.name))
       memory.parameters += entry.shape.numel() * size_of(plans.whole.dtype());
   memory.parameters += flat + tables + plans.layout.statistics_numel() * kFloat;
-  if (options.ema > 0) memory.averages = part(plans.layout.numel() * kFloat) + tables;
+  if (options.ema > 0) memory.averages = part(plans.layout.numel() * kFloat);
   for (const StateBuffer& buffer : optimizer_state(plans.layout, options.optimizer))
     memory.state += part(buffer.bytes());
+  if (options.optimizer.offloaded) {
+    memory.offloaded = memory.averages + memory.state;
+    memory.averages = memory.state = 0;
+  }
+  if (options.ema > 0) memory.averages += tables;
   memory.state += 2 * tables + rows * kId;  // moments, and the step that each row has reached
   memory.gradients = gradient_bytes(plans, options, device);
   if (has_feedback(options.reduce.codec)) memory.residuals = residual_bytes(plans.layout, options);
@@ -187,6 +192,8 @@ std::string memory_table(const TrainPlans& plans, const TrainMemory& memory, con
   out += row("parameters", memory.parameters, once);
   if (memory.averages > 0) out += row("moving averages", memory.averages, split ? "a part " + pieces : "");
   out += row("optimizer state", memory.state, split ? "a part " + pieces : "");
+  if (memory.offloaded > 0)
+    out += row("in the host's memory", memory.offloaded, "optimizer state (offload), not counted below");
   out += row("gradients", memory.gradients, gradient_note(plans, memory));
   if (memory.residuals > 0)
     out += row("residuals", memory.residuals, "of gradients: what each of its leaves has not sent yet");

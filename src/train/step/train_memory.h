@@ -11,6 +11,7 @@ struct TrainMemory {
   int64_t parameters = 0;  // and running statistics
   int64_t averages = 0;
   int64_t state = 0;      // of the optimizer
+  int64_t offloaded = 0;  // of both, in the host's memory instead: not counted in bytes()
   int64_t gradients = 0;  // one buffer per level of the leaf tree; the first lends its bytes to activations
   int64_t residuals = 0;  // what leaves have not sent of them
   int64_t inputs = 0;

@@ -31,13 +31,40 @@ Region gradient_region(const FlatLayout& layout, const TrainOptions& options) {
   return region;
 }
 
+// What the graphs of a worker's part of the model depend on.
+std::string part_key(const TrainOptions& options) {
+  return fmt::format("tensor {} of {} leaves, rank {}, recompute {}", options.mesh.tensor,
+                     options.tensor_leaves, options.mesh.coordinate(MeshAxis::kTensor, options.mesh_rank),
+                     name_of(options.passes.recompute));
+}
+
+// The last pass that knows nothing of the layout.
+constexpr std::string_view kLastShared = "schedule";
+
+Plan plan_gradients(const Model& model, Backend& backend, const PassOptions& passes, const Region& region,
+                    const std::string& key, SharedGraphs& shared) {
+  const Graph& scheduled = shared.once(fmt::format("scheduled {}", key), [&] {
+    PassOptions first = passes;
+    first.units.clear();
+    first.product_epilogues = backend.has_product_epilogues();
+    first.stop_after = kLastShared;
+    return run_passes(model.graph, first);
+  });
+  PassOptions rest = passes;
+  rest.start_after = kLastShared;
+  return compile_plan(scheduled, backend, rest, region);
+}
+
 void plan_backward(TrainPlans& plans, const Model& model, Backend& backend, const TrainOptions& options,
-                   PassOptions passes) {
+                   PassOptions passes, SharedGraphs& shared) {
   const Region region = gradient_region(plans.layout, options);
-  plans[Phase::kBackward] = compile_plan(model.graph, backend, passes, region);
+  const std::string key = part_key(options);
+  plans[Phase::kBackward] =
+      plan_gradients(model, backend, passes, region, fmt::format("{}, written", key), shared);
   if (!options.accumulates()) return;
   passes.accumulate_gradients = true;
-  plans[Phase::kAccumulate] = compile_plan(model.graph, backend, passes, region);
+  plans[Phase::kAccumulate] =
+      plan_gradients(model, backend, passes, region, fmt::format("{}, added", key), shared);
 }
 
 // The update works on sums and parameters as they are stored, whatever forward computes in.
@@ -120,7 +147,14 @@ void require_compression(const Backend& backend, const TrainOptions& options) {
       name_of(options.reduce.codec), backend.name());
 }
 
-void require_pipeline(const TrainPlans& plans, const Backend& backend, const TrainOptions& options) {
+void require_route(const Backend& backend, const TrainOptions& options) {
+  if (options.reduce.route != DeviceRoute::kDevice || backend.memory() == MemoryKind::kDevice) return;
+  throw UserError(
+      "strategy.transport cuda_ipc joins devices with memory of their own, and {} has none; use auto",
+      backend.name());
+}
+
+void require_pipeline(const TrainPlans& plans, const TrainOptions& options) {
   const int stages = options.mesh.pipeline;
   if (!plans.tables.empty()) {
     const RowTable& table = plans.tables[0];
@@ -132,12 +166,6 @@ void require_pipeline(const TrainPlans& plans, const Backend& backend, const Tra
   if (plans.whole.statistics_numel() > 0)
     throw UserError(
         "strategy.pipeline {}: running statistics of batch norms are not split into stages; use "
-        "strategy.pipeline 1",
-        stages);
-  // One that runs nothing plans what others will run.
-  if (backend.memory() == MemoryKind::kDevice && backend.name() != "null")
-    throw UserError(
-        "strategy.pipeline {}: stages exchange what lies in memory of the host; use device: cpu, or "
         "strategy.pipeline 1",
         stages);
   if (options.zero > 1 && options.mesh.tensor > 1)
@@ -218,25 +246,34 @@ void take_part(TrainPlans& plans, const Model& model, const TrainOptions& option
 
 }  // namespace
 
-TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOptions& options) {
+TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOptions& options,
+                         SharedGraphs* shared) {
   if (options.microbatches < 1 || options.leaves < 1 || options.microbatches % options.leaves != 0)
     throw UserError("{} leaves do not divide {} microbatches", options.leaves, options.microbatches);
   const auto start = std::chrono::steady_clock::now();
   TrainPlans plans;
+  SharedGraphs alone;
+  if (shared == nullptr) shared = &alone;
+  const auto in_leaves = [&](const TensorShare& share) -> const LeafModel& {
+    return shared->once(fmt::format("leaves {} of {}, rank {}", share.workers, share.leaves, share.index),
+                        [&] { return split_into_leaves(logical, share); });
+  };
   // What all workers have together, and what this one has.
-  std::optional<Model> all, own;
+  const Model* all = &logical;
   if (options.tensor_leaves > 1) {
-    LeafModel leaves = split_into_leaves(logical, {.leaves = options.tensor_leaves});
-    all = std::move(leaves.model);
-    plans.pieces = std::move(leaves.pieces);
+    const LeafModel& leaves = in_leaves({.leaves = options.tensor_leaves});
+    all = &leaves.model;
+    plans.pieces = leaves.pieces;
   }
+  const Model* own = all;
   if (options.mesh.tensor > 1)
-    own = split_into_leaves(logical, {options.tensor_leaves, options.mesh.tensor,
-                                      options.mesh.coordinate(MeshAxis::kTensor, options.mesh_rank)})
-              .model;
-  const Model& model = all ? *all : logical;
+    own = &in_leaves({options.tensor_leaves, options.mesh.tensor,
+                      options.mesh.coordinate(MeshAxis::kTensor, options.mesh_rank)})
+               .model;
+  const Model& model = *all;
   // The layout and the set of tables follow from the model alone, whatever other passes do.
-  const Graph differentiated = differentiate(model.graph);
+  const Graph& differentiated = shared->once(fmt::format("differentiated, {} leaves", options.tensor_leaves),
+                                             [&] { return differentiate(model.graph); });
   PassOptions passes = options.passes;
   // A row that is caught up late would have to repeat the rounding of every step that it missed.
   if (!supports_row_updates(options.optimizer) || trained_dtype(model.graph) != DType::kF32)
@@ -251,18 +288,25 @@ TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOpti
   plans.layout = plans.whole;
   require_stage(plans, options);
   if (options.tensor_leaves > 1) require_tensor(plans, options);
-  if (options.mesh.pipeline > 1) require_pipeline(plans, backend, options);
+  require_route(backend, options);
+  if (options.mesh.pipeline > 1) require_pipeline(plans, options);
   require_compression(backend, options);
   if (options.mesh.splits_model()) take_part(plans, model, options);
   passes.units = param_units(plans.layout, options.ownership());
   if (options.mesh.pipeline > 1) {
-    plans.pipeline = plan_pipeline(own ? *own : model, backend, passes, options.accumulates(), plans.stages,
-                                   pipeline_shape(options),
+    const PipelineShape shape = pipeline_shape(options);
+    const StagedGraph& staged = shared->once(
+        fmt::format("{} stages {}, {} {}", shape.stages(), name_of(shape.schedule),
+                    options.accumulates() ? "added" : "written", part_key(options)),
+        [&] {
+          return stage_graphs(*own, backend, passes, options.accumulates(), plans.stages, shape.schedule);
+        });
+    plans.pipeline = plan_pipeline(staged, backend, passes, shape,
                                    options.mesh.coordinate(MeshAxis::kPipeline, options.mesh_rank));
   } else {
     // Leaves are evaluated as the parameters that they are of, which the leader gathers.
     if (options.tensor_leaves == 1) plans.units = passes.units;
-    plan_backward(plans, own ? *own : model, backend, options, passes);
+    plan_backward(plans, *own, backend, options, passes, *shared);
   }
   passes.units.clear();
   plan_update(plans, model, backend, options, passes);

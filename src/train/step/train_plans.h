@@ -17,6 +17,7 @@
 #include "train/pipeline/pipeline_plans.h"
 #include "train/state/model_holders.h"
 #include "train/state/ownership.h"
+#include "train/step/shared_graphs.h"
 #include "train/sums/reduce_options.h"
 #include "train/update/optimizer.h"
 
@@ -95,7 +96,9 @@ struct TrainPlans {
   int64_t arena_bytes() const;
 };
 
-// Throws UserError where leaves do not divide microbatches, or the optimizer is unknown.
-TrainPlans plan_training(const Model& model, Backend& backend, const TrainOptions& options);
+// Throws UserError where leaves do not divide microbatches, or the optimizer is unknown. `shared`: with plans
+// that differ in nothing but the workers, the leaves and the policy of recomputation.
+TrainPlans plan_training(const Model& model, Backend& backend, const TrainOptions& options,
+                         SharedGraphs* shared = nullptr);
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 #include "passes/bf16.h"
 #include "train/state/group_memory.h"
 #include "train/state/state_hash.h"
+#include "train/sums/device_exchange.h"
 #include "train/update/update.h"
 
 namespace lockstep {
@@ -20,9 +21,11 @@ constexpr int64_t kFloat = sizeof(float);
 // run.
 constexpr std::string_view kRandomInput = "rng";
 
-TrainState::Allocate flat_memory(Backend& backend, Group* group, const Ownership& ownership) {
-  if (ownership.is_shared()) return [group](int64_t bytes) { return host_memory(*group, bytes); };
-  return [&backend](int64_t bytes) { return backend.allocate(bytes); };
+std::unique_ptr<DeviceReach> reach_in(Group* group, Backend& backend, const TrainOptions& options) {
+  if (group == nullptr || !options.reduce.exchange || backend.memory() == MemoryKind::kHost) return nullptr;
+  const int64_t sources = options.in_rounds() ? RoundSums::sources(options.leaves, group->size())
+                                              : partial_count(*group, options.reduce.order);
+  return std::make_unique<DeviceReach>(*group, backend, options.reduce.route, sources);
 }
 
 // Where the scalars of a step lie in one buffer of the device.
@@ -79,10 +82,13 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
       groups_(groups),
       group_(groups.data),
       ownership_(options.ownership()),
-      state_(backend, layout_, tables_, plans.frozen, options.optimizer, options.ema > 0, ownership_,
-             flat_memory(backend, group_, ownership_), plans.whole, holders_, options.mesh_rank,
-             plans.pieces),
+      reach_(reach_in(group_, backend, options)),
+      state_(
+          backend, layout_, tables_, plans.frozen, options.optimizer, options.ema > 0, ownership_,
+          [this](int64_t bytes) { return flat_memory(bytes); }, plans.whole, holders_, options.mesh_rank,
+          plans.pieces),
       units_(std::move(plans.units)),
+      messages_(backend),
       to_scalars_(backend, sizeof(int64_t)),
       result_(backend.allocate(sizeof(ReadBack), MemoryKind::kPinned)) {
   owned_ = ownership_.owned(layout_);
@@ -127,25 +133,35 @@ void TrainStep::make_phases(TrainPlans& plans) {
     slices_.push_back({slice.slice, executable(slice.update), executable(slice.average)});
 }
 
+// Of the state. Where it is split between workers who reach each other's devices, it is parameters, which are
+// gathered from there.
+std::unique_ptr<Buffer> TrainStep::flat_memory(int64_t bytes) {
+  if (ownership_.is_shared()) return host_memory(*group_, bytes);
+  if (!reach_ || !reach_->is_direct() || !ownership_.is_split()) return backend_.allocate(bytes);
+  gathered_ = reach_->allocate(std::max<int64_t>(bytes, 1));
+  return std::make_unique<HeldBuffer>(gathered_);
+}
+
 void TrainStep::make_sums() {
   ReduceOptions reduce = options_.reduce;
   reduce.owned = ownership_.is_split();
+  const auto peers = [&] { return gathered_ ? reach_->open({std::move(gathered_)}) : nullptr; };
   if (ownership_.gathers())
     params_gather_ =
-        std::make_unique<ParamGather>(*group_, backend_, state_.flat_params(), layout_, ownership_);
+        std::make_unique<ParamGather>(*group_, backend_, state_.flat_params(), layout_, ownership_, peers());
   if (ownership_.splits_params())
     unit_gathers_ =
-        std::make_unique<UnitGathers>(*group_, backend_, state_.flat_params(), layout_, ownership_);
+        std::make_unique<UnitGathers>(*group_, backend_, state_.flat_params(), layout_, ownership_, peers());
   if (ownership_.splits_gradients()) {
     const SumTree tree = SumTree::in_rounds(options_.leaves, options_.microbatches, *group_);
-    rounds_ = std::make_unique<RoundSums>(backend_, layout_, ownership_, tree, *group_);
+    rounds_ = std::make_unique<RoundSums>(backend_, layout_, ownership_, tree, *group_, reach_.get());
     if (phase(Phase::kAccumulate) != nullptr) leaf_ = backend_.allocate(layout_.sums_bytes());
     return;
   }
   sums_ = std::make_unique<LeafSums>(
       backend_, layout_, tables_,
       SumTree(options_.leaves, options_.microbatches, options_.reduce.order, group_), reduce, group_,
-      make_residuals());
+      reach_.get(), make_residuals());
   if (phase(Phase::kAccumulate) != nullptr) lists_ = sums_->slots().make_lists();
 }
 
@@ -361,12 +377,10 @@ void TrainStep::renew_copies() {
       renew_copy(tensor, holder, readers);
       continue;
     }
-    const auto bytes = static_cast<size_t>(tensor.bytes());
     if (readers.contains(own))
-      groups_.pipeline->receive(holder, {static_cast<std::byte*>(state_.copy_of(name)), bytes});
+      messages_.receive(*groups_.pipeline, holder, state_.copy_of(name), tensor.bytes());
     if (own != holder) continue;
-    for (const int reader : readers)
-      groups_.pipeline->send(reader, {static_cast<const std::byte*>(tensor.data), bytes});
+    for (const int reader : readers) messages_.send(*groups_.pipeline, reader, tensor.data, tensor.bytes());
   }
   meeting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -380,22 +394,18 @@ void TrainStep::renew_copy(const StateTensor& tensor, int holder, const std::set
   if (own == holder)
     for (const int reader : readers)
       for (const StatePiece& piece : tensor.pieces)
-        groups_.pipeline->send(
-            reader, {static_cast<const std::byte*>(piece.data), static_cast<size_t>(piece.count * element)});
+        messages_.send(*groups_.pipeline, reader, piece.data, piece.count * element);
   if (!reads) return;
   auto* const copy = static_cast<std::byte*>(state_.copy_of(tensor.name));
   const RankLine line = groups_.shape.line(
       MeshAxis::kData, groups_.shape.line(MeshAxis::kPipeline, groups_.rank).number(holder));
   for (int rank = 0; rank < line.count; ++rank)
-    for (const Slice& held : state_.held_by(line.number(rank), tensor, TrainState::Held::kAll)) {
-      const std::span<std::byte> part(copy + held.begin * element,
-                                      static_cast<size_t>(held.size() * element));
-      if (rank == data) groups_.pipeline->receive(holder, part);
-    }
+    for (const Slice& held : state_.held_by(line.number(rank), tensor, TrainState::Held::kAll))
+      if (rank == data)
+        messages_.receive(*groups_.pipeline, holder, copy + held.begin * element, held.size() * element);
   for (int rank = 0; rank < line.count; ++rank)
     for (const Slice& held : state_.held_by(line.number(rank), tensor, TrainState::Held::kAll))
-      group_->broadcast({copy + held.begin * element, static_cast<size_t>(held.size() * element)}, rank,
-                        "a tied weight");
+      messages_.broadcast(*group_, rank, copy + held.begin * element, held.size() * element, "a tied weight");
 }
 
 void TrainStep::sum_pipeline(const Loader& load, int64_t step) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "train/pipeline/pipeline_runner.h"
+#include "train/state/staged_messages.h"
 #include "train/state/train_state.h"
 #include "train/state/unit_reader.h"
 #include "train/step/staging_ring.h"
@@ -138,6 +139,8 @@ class TrainStep {
   double held_seconds() const { return state_.gate().waited_seconds(); }
   // In which gradients are reduced; none without peers.
   const Buckets& buckets() const { return rounds_ ? rounds_->buckets() : sums_->buckets(); }
+  // How the devices of those who share the leaves reach each other; "" where that is no question.
+  std::string device_route() const { return reach_ ? reach_->text() : ""; }
   // From the model's graph to all plans.
   double compile_milliseconds() const { return compile_milliseconds_; }
   // Bytes of parameters, gradients, optimizer state, inputs, the arena and what kernels hold: the planned
@@ -146,6 +149,7 @@ class TrainStep {
 
  private:
   void make_phases(TrainPlans& plans);
+  std::unique_ptr<Buffer> flat_memory(int64_t bytes);
   void make_sums();
   void sum_stages(const std::vector<Slice>& parts);  // of a pipeline
   void allocate_scalars();
@@ -205,6 +209,8 @@ class TrainStep {
   MeshGroups groups_;
   Group* group_;  // of those who share the leaves
   Ownership ownership_;
+  std::unique_ptr<DeviceReach> reach_;  // of the data group, on devices with memory of their own
+  std::shared_ptr<Buffer> gathered_;    // parameters that peers open, until they have
   TrainState state_;
   std::shared_ptr<Buffer> arena_;
   std::array<std::unique_ptr<Executable>, kPhases> phases_;
@@ -224,6 +230,7 @@ class TrainStep {
   std::unique_ptr<ParamGather> params_gather_;
   std::vector<ParamUnit> units_;  // where parameters are split
   std::unique_ptr<UnitGathers> unit_gathers_;
+  StagedMessages messages_;
   SplitTensors split_;
   std::unique_ptr<UnitReader> unit_reader_;  // of the leader, alone
   std::vector<RowList> lists_;               // of a microbatch that is added to a leaf

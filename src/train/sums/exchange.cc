@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "train/state/group_memory.h"
+#include "train/sums/device_exchange.h"
 
 namespace lockstep {
 namespace {
@@ -87,7 +88,10 @@ Group::Ticket start_sum(Group& group, const Reduction& reduction, const BucketTr
   return nullptr;
 }
 
-std::unique_ptr<Exchange> make_direct_exchange(Group& group, Backend& backend, SumOrder order) {
+std::unique_ptr<Exchange> make_direct_exchange(Group& group, Backend& backend, SumOrder order,
+                                               const DeviceReach* reach) {
+  if (reach != nullptr && reach->is_direct())
+    return std::make_unique<DeviceExchange>(group, backend, *reach, order);
   return std::make_unique<DirectExchange>(group, backend, order);
 }
 

@@ -46,10 +46,13 @@ class Exchange {
                    const std::string& label) = 0;
 };
 
-// Over the group's all_reduce and reduce_scatter, in the order of the canonical tree or the fast one. Where
-// the device has memory of its own, which this group's transport does not reach, buckets pass through memory
-// of the host.
-std::unique_ptr<Exchange> make_direct_exchange(Group& group, Backend& backend, SumOrder order);
+class DeviceReach;
+
+// In the order of the canonical tree or the fast one. Where workers reach each other's device memory, there
+// (train/sums/device_exchange.h); else over the group's all_reduce and reduce_scatter, through memory of the
+// host where the device has its own. `reach`: null where it has not.
+std::unique_ptr<Exchange> make_direct_exchange(Group& group, Backend& backend, SumOrder order,
+                                               const DeviceReach* reach);
 
 // Runs a sum at once or on the group's thread, as the bucket says.
 Group::Ticket start_sum(Group& group, const Reduction& reduction, const BucketTransfer& bucket);

@@ -17,9 +17,10 @@ double seconds_since(Clock::time_point start) {
 
 SumType sum_type(DType dtype) { return dtype == DType::kBF16 ? SumType::kBF16 : SumType::kF32; }
 
-std::unique_ptr<Exchange> exchange_of(Backend& backend, const ReduceOptions& options, Group* group) {
+std::unique_ptr<Exchange> exchange_of(Backend& backend, const ReduceOptions& options, Group* group,
+                                      const DeviceReach* reach) {
   if (group == nullptr || !options.exchange) return nullptr;
-  return make_direct_exchange(*group, backend, options.order);
+  return make_direct_exchange(*group, backend, options.order, reach);
 }
 
 std::unique_ptr<NodeCodec> codec_of(Backend& backend, const ReduceOptions& options) {
@@ -36,7 +37,8 @@ GradientSlots::Allocate allocator(Backend& backend, Exchange* exchange) {
 }  // namespace
 
 LeafSums::LeafSums(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
-                   const SumTree& tree, const ReduceOptions& options, Group* group, float* residuals)
+                   const SumTree& tree, const ReduceOptions& options, Group* group, const DeviceReach* reach,
+                   float* residuals)
     : layout_(layout),
       tree_(tree),
       group_(group),
@@ -44,7 +46,7 @@ LeafSums::LeafSums(Backend& backend, const FlatLayout& layout, const std::vector
                                 : Buckets(layout, options.bucket_bytes,
                                           options.owned || options.codec != GradientCodec::kNone)),
       owned_(options.owned),
-      exchange_(exchange_of(backend, options, group)),
+      exchange_(exchange_of(backend, options, group, reach)),
       codec_(codec_of(backend, options)),
       slots_(backend, layout, tables, stack_depth(tree.own(), tree.leaves()),
              allocator(backend, exchange_.get())),

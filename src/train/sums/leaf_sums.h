@@ -33,10 +33,11 @@ namespace lockstep {
 
 class LeafSums {
  public:
-  // Without a group, this worker owns all leaves.
+  // Without a group, this worker owns all leaves. `reach`: of devices with memory of their own.
   // `residuals`: of codecs with feedback, a flat buffer for each leaf of this worker.
   LeafSums(Backend& backend, const FlatLayout& layout, const std::vector<RowTable>& tables,
-           const SumTree& tree, const ReduceOptions& options, Group* group, float* residuals = nullptr);
+           const SumTree& tree, const ReduceOptions& options, Group* group,
+           const DeviceReach* reach = nullptr, float* residuals = nullptr);
 
   const SumTree& tree() const { return tree_; }
   const Buckets& buckets() const { return buckets_; }

@@ -114,45 +114,69 @@ StepTotals SquareGather::run(const void* own, const StepTotals& totals) {
 }
 
 ParamGather::ParamGather(Group& group, Backend& backend, void* params, const FlatLayout& layout,
-                         const Ownership& ownership)
+                         const Ownership& ownership, std::unique_ptr<PeerBuffers> peers)
     : group_(group),
       backend_(backend),
+      peers_(std::move(peers)),
       params_(static_cast<char*>(params)),
       element_(size_of(layout.dtype())),
       held_once_(ownership.is_shared()),
       buckets_(ownership.buckets(layout)) {
-  if (backend.memory() == MemoryKind::kDevice) staging_ = group.allocate(buckets_.bytes());
+  if (backend.memory() == MemoryKind::kDevice && !peers_) staging_ = group.allocate(buckets_.bytes());
 }
 
+// The last one is not worth a hand-over to the group's thread: nothing is left to update meanwhile.
 void ParamGather::start(int64_t bucket) {
+  const bool last = bucket + 1 == buckets_.gradient_count();
   const Slice elements = buckets_[bucket];
-  char* const at = params_ + elements.begin * element_;
-  Gather gather{.data = at,
-                .count = elements.size(),
-                .element_bytes = element_,
-                .label = fmt::format("parameters, bucket {} of {}", bucket + 1, buckets_.gradient_count()),
-                .held_once = held_once_};
-  if (backend_.memory() == MemoryKind::kDevice) {
-    gather.data = staging_.data();
-    Stream& stream = backend_.stream(StreamKind::kCommunication);
-    const Slice mine = slice_of(elements.size(), group_.size(), group_.rank());
-    const int64_t begin = mine.begin * element_, end = mine.end * element_;
-    gather.before = [&stream, at, begin, end, staged = staging_.data(), ready = backend_.compute().record()] {
-      stream.wait(ready);
-      if (end > begin) stream.copy(staged + begin, at + begin, end - begin);
-      stream.synchronize();
-    };
-    gather.after = [&stream, at, begin, end, all = elements.size() * element_, staged = staging_.data()] {
-      if (begin > 0) stream.copy(at, staged, begin);
-      if (all > end) stream.copy(at + end, staged + end, all - end);
-      stream.synchronize();
-    };
+  const std::string label = fmt::format("parameters, bucket {} of {}", bucket + 1, buckets_.gradient_count());
+  if (peers_) {
+    // Nobody updates these again before all have taken part in the next sums.
+    const Meeting meeting{.label = label,
+                          .before = [ready = backend_.compute().record()] { ready->wait(); },
+                          .after = [this, elements] { copy_from_peers(elements); }};
+    if (last) return group_.meet(meeting);
+    return tickets_.push_back(group_.start_meeting(meeting));
   }
-  // The last one is not worth a hand-over to the group's thread: nothing is left to update meanwhile.
-  if (bucket + 1 == buckets_.gradient_count())
-    group_.all_gather(gather);
-  else
-    tickets_.push_back(group_.start_all_gather(gather));
+  char* const at = params_ + elements.begin * element_;
+  Gather gather{.data = at};
+  if (backend_.memory() == MemoryKind::kDevice) gather = through_the_host(elements, at);
+  gather.count = elements.size();
+  gather.element_bytes = element_;
+  gather.label = label;
+  gather.held_once = held_once_;
+  if (last) return group_.all_gather(gather);
+  tickets_.push_back(group_.start_all_gather(gather));
+}
+
+Gather ParamGather::through_the_host(Slice elements, char* at) {
+  Gather gather{.data = staging_.data()};
+  Stream& stream = backend_.stream(StreamKind::kCommunication);
+  const Slice mine = slice_of(elements.size(), group_.size(), group_.rank());
+  const int64_t begin = mine.begin * element_, end = mine.end * element_;
+  gather.before = [&stream, at, begin, end, staged = staging_.data(), ready = backend_.compute().record()] {
+    stream.wait(ready);
+    if (end > begin) stream.copy(staged + begin, at + begin, end - begin);
+    stream.synchronize();
+  };
+  gather.after = [&stream, at, begin, end, all = elements.size() * element_, staged = staging_.data()] {
+    if (begin > 0) stream.copy(at, staged, begin);
+    if (all > end) stream.copy(at + end, staged + end, all - end);
+    stream.synchronize();
+  };
+  return gather;
+}
+
+void ParamGather::copy_from_peers(Slice elements) {
+  Stream& stream = backend_.stream(StreamKind::kCommunication);
+  for (int step = 1; step < group_.size(); ++step) {
+    const int rank = (group_.rank() + step) % group_.size();  // not all from the same one at once
+    const Slice theirs = slice_of(elements.size(), group_.size(), rank);
+    const int64_t first = (elements.begin + theirs.begin) * element_;
+    if (theirs.size() > 0)
+      stream.copy(params_ + first, peers_->at(rank, 0) + first, theirs.size() * element_);
+  }
+  stream.synchronize();
 }
 
 void ParamGather::finish() {

@@ -7,6 +7,7 @@
 
 #include "backend/backend.h"
 #include "comm/group.h"
+#include "train/state/device_reach.h"
 #include "train/state/model_holders.h"
 #include "train/state/ownership.h"
 
@@ -56,9 +57,10 @@ class SquareGather {
 // Updated parameters, bucket by bucket, while the next one is updated.
 class ParamGather {
  public:
-  // `params`: all of them, on the device; once on a host, or everybody's own.
+  // `params`: all of them, on the device; once on a host, or everybody's own. `peers`: everybody's, where
+  // workers reach each other's device memory; else null.
   ParamGather(Group& group, Backend& backend, void* params, const FlatLayout& layout,
-              const Ownership& ownership);
+              const Ownership& ownership, std::unique_ptr<PeerBuffers> peers);
 
   // This worker's piece of the bucket is final when the compute stream has come to this point.
   void start(int64_t bucket);
@@ -67,8 +69,12 @@ class ParamGather {
   int64_t bytes() const { return staging_.bytes(); }
 
  private:
+  Gather through_the_host(Slice elements, char* at);
+  void copy_from_peers(Slice elements);
+
   Group& group_;
   Backend& backend_;
+  std::unique_ptr<PeerBuffers> peers_;
   char* params_;
   int64_t element_;
   bool held_once_;

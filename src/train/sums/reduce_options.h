@@ -7,6 +7,9 @@
 
 namespace lockstep {
 
+// What a job asks for: memory of the devices themselves, or of the host; else the first, where it can be.
+enum class DeviceRoute : uint8_t { kAuto, kHost, kDevice };
+
 struct ReduceOptions {
   SumOrder order = SumOrder::kCanonical;
   int64_t bucket_bytes = 0;  // 0: measured on the group
@@ -15,6 +18,8 @@ struct ReduceOptions {
   bool exchange = true;
   // Every worker ends with the sums of the gradients that it owns alone (train/state/ownership.h).
   bool owned = false;
+  // How devices with memory of their own exchange them.
+  DeviceRoute route = DeviceRoute::kAuto;
   // How gradients are compressed; decides bits, also those of one worker.
   GradientCodec codec = GradientCodec::kNone;
   double topk = 0.01;  // share of the values that are sent, of GradientCodec::kTopk

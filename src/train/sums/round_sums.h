@@ -20,6 +20,7 @@
 #include "comm/leaf_stack.h"
 #include "train/state/ownership.h"
 #include "train/sums/loss_totals.h"
+#include "train/sums/round_carrier.h"
 #include "train/sums/sum_tree.h"
 
 namespace lockstep {
@@ -27,7 +28,7 @@ namespace lockstep {
 class RoundSums {
  public:
   RoundSums(Backend& backend, const FlatLayout& layout, const Ownership& ownership, const SumTree& tree,
-            Group& group);
+            Group& group, const DeviceReach* reach = nullptr);
 
   const SumTree& tree() const { return tree_; }
   const Buckets& buckets() const { return buckets_; }
@@ -50,18 +51,16 @@ class RoundSums {
   // The sums are complete. Requests as those of LeafSums.
   int64_t finish(int64_t request);
   // The sum of one of the slices that this worker owns, on the device.
-  void* root(size_t slice) const;
+  void* root(size_t slice) const { return carrier_->root(offsets_[slice]); }
+  // The most that are added up at once.
+  static int64_t sources(int64_t leaves, int64_t workers);
 
   double comm_seconds() const { return comm_seconds_; }  // spent waiting so far
-  int64_t bytes() const;
+  int64_t bytes() const { return carrier_->bytes(); }
   static int64_t planned_bytes(const FlatLayout& layout, const Ownership& ownership, int64_t leaves,
                                MemoryKind device);
 
  private:
-  struct Piece {
-    Slice elements;      // of the layout
-    int64_t offset = 0;  // among those that this worker owns
-  };
   struct Stage {
     int number = 0;
     int64_t first = 0, end = 0;  // buckets
@@ -74,28 +73,18 @@ class RoundSums {
   void finish_round(Stage& stage, int64_t round);
   Stage* find(int stage);                                 // null: it has no parameters
   void start(Stage& stage, int64_t round, const At& at);  // the next bucket
-  void pack(int64_t bucket, const void* from);
-  void add_up(const Stage& stage, int64_t round, int64_t bucket);
   void wait(Stage& stage);
   LossTotal total_of(const std::vector<LossTotal>& leaves) const;
-  std::byte* sum(int64_t slot, int64_t element) const;
-  // Within a round there are more of them than are kept.
-  std::byte* sum_in_round(int64_t slot, int64_t element);
 
-  Backend& backend_;
   FlatLayout layout_;
   SumTree tree_;
   Group& group_;
   Buckets buckets_;
-  int64_t leaves_, rounds_, element_;
-  std::vector<Piece> pieces_;  // per bucket
-  int64_t owned_;              // elements
+  int64_t leaves_, rounds_;
+  std::vector<int64_t> offsets_;  // per bucket: of this worker's piece, among those that it owns
   LossTotals totals_;
   std::vector<Stage> stages_;
-  std::vector<std::unique_ptr<Buffer>> sums_;  // kept between rounds, per slot, in memory of the host
-  std::vector<std::byte> scratch_;             // a chunk of those that are not
-  std::unique_ptr<Buffer> root_;               // on a device with memory of its own
-  SharedBuffer send_, receive_;                // one piece of a bucket for each worker, and from each
+  std::unique_ptr<RoundCarrier> carrier_;
   double comm_seconds_ = 0;
 };
 

@@ -20,9 +20,10 @@ std::vector<ParamUnit> param_units(const FlatLayout& layout, const Ownership& ow
 }
 
 UnitGathers::UnitGathers(Group& group, Backend& backend, const void* owned, const FlatLayout& layout,
-                         const Ownership& ownership)
+                         const Ownership& ownership, std::unique_ptr<PeerBuffers> peers)
     : group_(group),
       backend_(backend),
+      peers_(std::move(peers)),
       owned_(static_cast<const char*>(owned)),
       element_(size_of(layout.dtype())) {
   const Buckets buckets = ownership.buckets(layout);
@@ -36,8 +37,26 @@ UnitGathers::UnitGathers(Group& group, Backend& backend, const void* owned, cons
     pieces_[unit].push_back({buckets[b], own[static_cast<size_t>(b)], held});
     held += own[static_cast<size_t>(b)].size();
   }
+  if (peers_) return find_peer_pieces(layout, ownership);
   if (const int64_t bytes = planned_bytes(layout, ownership, backend.memory()); bytes > 0)
     staging_ = group.allocate(bytes);
+}
+
+void UnitGathers::find_peer_pieces(const FlatLayout& layout, const Ownership& ownership) {
+  const Buckets buckets = ownership.buckets(layout);
+  peer_pieces_.resize(units_.size());
+  for (int step = 0; step < group_.size(); ++step) {
+    const int rank = (group_.rank() + step) % group_.size();  // not all from the same one at once
+    const std::vector<Slice> owned = ownership.owned_by(rank, layout);
+    size_t unit = 0;
+    int64_t held = 0;
+    for (int64_t b = 0; b < buckets.gradient_count(); ++b) {
+      while (buckets[b].begin >= units_[unit].end) ++unit;
+      const Slice& own = owned[static_cast<size_t>(b)];
+      if (own.size() > 0) peer_pieces_[unit].push_back({own, held, rank});
+      held += own.size();
+    }
+  }
 }
 
 int64_t UnitGathers::planned_bytes(const FlatLayout& layout, const Ownership& ownership, MemoryKind device) {
@@ -48,6 +67,13 @@ void UnitGathers::start(int64_t unit, void* into) {
   const auto index = static_cast<size_t>(unit);
   std::vector<Group::Ticket>& tickets = under_way_[unit];
   const std::string label = fmt::format("parameters, unit {} of {}", unit + 1, units_.size());
+  if (peers_) {
+    // Nobody updates these before all have taken part in the sums of this step.
+    return tickets.push_back(group_.start_meeting(
+        {.label = label,
+         .before = [ready = backend_.compute().record()] { ready->wait(); },
+         .after = [this, index, at = static_cast<char*>(into)] { copy_from_peers(index, at); }}));
+  }
   for (const Piece& piece : pieces_[index])
     start(piece, static_cast<char*>(into) + (piece.bucket.begin - units_[index].begin) * element_, tickets,
           label);
@@ -77,6 +103,14 @@ void UnitGathers::start(const Piece& piece, char* at, std::vector<Group::Ticket>
     };
   }
   tickets.push_back(group_.start_all_gather(gather));
+}
+
+void UnitGathers::copy_from_peers(size_t unit, char* into) {
+  Stream& stream = backend_.stream(StreamKind::kCommunication);
+  for (const PeerPiece& piece : peer_pieces_[unit])
+    stream.copy(into + (piece.own.begin - units_[unit].begin) * element_,
+                peers_->at(piece.rank, 0) + piece.held * element_, piece.own.size() * element_);
+  stream.synchronize();
 }
 
 void UnitGathers::wait(int64_t unit) {

@@ -8,6 +8,7 @@
 #include "comm/group.h"
 #include "passes/pipeline.h"
 #include "runtime/unit_source.h"
+#include "train/state/device_reach.h"
 #include "train/state/ownership.h"
 
 namespace lockstep {
@@ -17,9 +18,10 @@ std::vector<ParamUnit> param_units(const FlatLayout& layout, const Ownership& ow
 
 class UnitGathers : public UnitSource {
  public:
-  // `owned`: the parameters that this worker owns, one piece after another, on the device.
+  // `owned`: the parameters that this worker owns, one piece after another, on the device. `peers`:
+  // everybody's, where workers reach each other's device memory; else null.
   UnitGathers(Group& group, Backend& backend, const void* owned, const FlatLayout& layout,
-              const Ownership& ownership);
+              const Ownership& ownership, std::unique_ptr<PeerBuffers> peers);
 
   void start(int64_t unit, void* into) override;
   void wait(int64_t unit) override;
@@ -34,15 +36,25 @@ class UnitGathers : public UnitSource {
     Slice own;
     int64_t held = 0;  // elements that this worker owns before it
   };
+  // The same of every worker, where these are reached on their devices.
+  struct PeerPiece {
+    Slice own;  // of the layout
+    int64_t held = 0;
+    int rank = 0;
+  };
+  void find_peer_pieces(const FlatLayout& layout, const Ownership& ownership);
+  void copy_from_peers(size_t unit, char* into);
   void start(const Piece& piece, char* at, std::vector<Group::Ticket>& tickets, const std::string& label);
 
   Group& group_;
   Backend& backend_;
+  std::unique_ptr<PeerBuffers> peers_;
   const char* owned_;
   int64_t element_;
   std::vector<Slice> units_;
-  std::vector<std::vector<Piece>> pieces_;  // per unit
-  SharedBuffer staging_;                    // where the group does not reach the device's memory
+  std::vector<std::vector<Piece>> pieces_;           // per unit
+  std::vector<std::vector<PeerPiece>> peer_pieces_;  // per unit
+  SharedBuffer staging_;                             // where the group does not reach the device's memory
   std::map<int64_t, std::vector<Group::Ticket>> under_way_;
   double seconds_ = 0;
 };

@@ -22,6 +22,9 @@ struct OptimizerSettings {
   double clip_norm = 1.0;  // 0: no clipping
   // What is kept beside the parameters; bf16 only where these are bf16 too, and rounded stochastically then.
   DType moments = DType::kF32;
+  // Its flat state, and the averages, lie in pinned memory of the host, where kernels of the device reach
+  // them; changes no bit.
+  bool offloaded = false;
 };
 
 // A flat buffer of optimizer state: an input of the update graph.

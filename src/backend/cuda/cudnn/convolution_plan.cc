@@ -110,11 +110,13 @@ ConvolutionPlan::ConvolutionPlan(cudnnHandle_t handle, const ConvolutionShape& s
   check(g.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK}), "plans for a convolution");
   std::vector<fe::NumericalNote_t> unwanted = {fe::NumericalNote_t::NONDETERMINISTIC};
   if (s.dtype == DType::kF32)
-    for (const auto note : {fe::NumericalNote_t::TENSOR_CORE, fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
+    for (const auto note : {fe::NumericalNote_t::DOWN_CONVERT_INPUTS,
                             fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION, fe::NumericalNote_t::WINOGRAD,
                             fe::NumericalNote_t::WINOGRAD_TILE_4x4, fe::NumericalNote_t::WINOGRAD_TILE_6x6,
                             fe::NumericalNote_t::WINOGRAD_TILE_13x13, fe::NumericalNote_t::FFT})
       unwanted.push_back(note);
+  // Of f32, these are the engines that round operands to tf32.
+  if (s.dtype == DType::kF32 && !s.tf32) unwanted.push_back(fe::NumericalNote_t::TENSOR_CORE);
   g.deselect_numeric_notes(unwanted);
   check(g.check_support(handle), "support for a convolution");
   check(g.build_plans(handle), "building a plan for a convolution");

@@ -1,6 +1,6 @@
 // ConvolutionPlan: a convolution or one of its gradients through cuDNN's graph API, channels last, built once
 // per shape. Only engines that give the same bits on every run are considered; for f32 only those that
-// compute in f32.
+// compute in f32, or round operands to tf32 where that is asked for.
 #pragma once
 #include <memory>
 #include <string>

@@ -19,6 +19,7 @@ __global__ void sum_partials_kernel(const float* partials, int64_t parts, int64_
   out += int64_t{blockIdx.y} * columns;
   float sum = 0;
   if (column < columns)
+#pragma unroll 8
     for (int64_t r = threadIdx.y; r < parts; r += kSplits) sum += partials[r * stride + column];
   sums[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();

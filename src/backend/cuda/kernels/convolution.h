@@ -14,6 +14,7 @@ struct ConvolutionShape {
   } rows, columns;
   DType dtype = DType::kF32;
   DType filter_dtype = DType::kF32;  // of a filter's gradient
+  bool tf32 = false;                 // f32 operands may be rounded to tf32; these kernels never do
 };
 
 void convolution(cudaStream_t stream, const ConvolutionShape& shape, const void* x, const void* filter,

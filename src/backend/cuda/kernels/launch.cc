@@ -4,9 +4,24 @@
 
 namespace lockstep::cuda {
 
+namespace {
+
+// Of a kernel that ran before the call that tells of it; no call of this process succeeds any more.
+bool is_of_a_kernel(cudaError_t status) {
+  return status == cudaErrorIllegalAddress || status == cudaErrorLaunchFailure ||
+         status == cudaErrorMisalignedAddress || status == cudaErrorIllegalInstruction ||
+         status == cudaErrorHardwareStackError || status == cudaErrorInvalidAddressSpace ||
+         status == cudaErrorInvalidPc || status == cudaErrorAssert || status == cudaErrorLaunchTimeout;
+}
+
+}  // namespace
+
 void require(cudaError_t status, const char* what) {
-  if (status != cudaSuccess)
-    throw DeviceError("CUDA: {}: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status));
+  if (status == cudaSuccess) return;
+  throw DeviceError("CUDA: {}: {} ({}){}", what, cudaGetErrorString(status), cudaGetErrorName(status),
+                    is_of_a_kernel(status)
+                        ? "; a kernel before it failed, which CUDA_LAUNCH_BLOCKING=1 in the environment names"
+                        : "");
 }
 
 void require_launched(const char* kernel) { require(cudaGetLastError(), kernel); }

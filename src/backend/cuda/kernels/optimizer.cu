@@ -1,75 +1,13 @@
-// sgd, adam, adamw, lion: four elements per thread and turn, one launch over the whole buffer.
+// sgd, adam, adamw, lion of f32 buffers: four elements per thread and turn, one launch over the whole buffer.
 #include "backend/cuda/kernels/element.cuh"
 #include "backend/cuda/kernels/optimizer.h"
-#include "backend/cuda/kernels/optimizer_steps.cuh"
+#include "backend/cuda/kernels/update_rules.cuh"
 
 namespace lockstep::cuda {
 namespace {
 
 constexpr int kThreads = 256;
 constexpr int64_t kMostBlocks = 2112;  // so that the constants of a step are computed by few
-
-struct SgdStep {
-  float grad_scale, lr, momentum, weight_decay;
-};
-
-struct Sgd {
-  float momentum, weight_decay;
-  bool nesterov;
-  using Step = SgdStep;
-  __device__ Step step(const StepScalars& s) const { return {*s.scale, *s.lr, momentum, weight_decay}; }
-  __device__ __forceinline__ float apply(const Step& s, float p, float g, float* m, float*,
-                                         bool decays) const {
-    const float gradient = decays ? fmaf(s.weight_decay, p, g * s.grad_scale) : g * s.grad_scale;
-    float direction = gradient;
-    if (m != nullptr) {
-      *m = fmaf(s.momentum, *m, gradient);
-      direction = nesterov ? fmaf(s.momentum, *m, gradient) : *m;
-    }
-    return fmaf(-s.lr, direction, p);
-  }
-};
-
-template <bool kDecoupled>
-struct Adam {
-  AdamAttributes attributes;
-  using Step = AdamStep;
-  __device__ Step step(const StepScalars& s) const {
-    return AdamStep::at(attributes, *s.step, *s.scale, *s.lr);
-  }
-  __device__ __forceinline__ float apply(const Step& s, float p, float g, float* m, float* v,
-                                         bool decays) const {
-    const AdamElement now = adam_update<kDecoupled>({p, *m, *v}, g, s, decays);
-    *m = now.m;
-    *v = now.v;
-    return now.p;
-  }
-};
-
-struct Lion {
-  AdamAttributes attributes;
-  struct Step {
-    float grad_scale, beta1, one_minus_beta1, beta2, one_minus_beta2, lr, decay;
-  };
-  __device__ Step step(const StepScalars& s) const {
-    const double lr = *s.lr;
-    return {*s.scale,
-            static_cast<float>(attributes.beta1),
-            static_cast<float>(1.0 - attributes.beta1),
-            static_cast<float>(attributes.beta2),
-            static_cast<float>(1.0 - attributes.beta2),
-            *s.lr,
-            static_cast<float>(1.0 - lr * attributes.weight_decay)};
-  }
-  __device__ __forceinline__ float apply(const Step& s, float p, float g, float* m, float*,
-                                         bool decays) const {
-    const float gradient = g * s.grad_scale;
-    const float direction = fmaf(s.beta1, *m, s.one_minus_beta1 * gradient);
-    *m = fmaf(s.beta2, *m, s.one_minus_beta2 * gradient);
-    const float move = direction > 0.0f ? s.lr : direction < 0.0f ? -s.lr : 0.0f;
-    return (decays ? p * s.decay : p) - move;
-  }
-};
 
 template <typename Rule, bool kM, bool kV>
 __global__ void __launch_bounds__(kThreads)
@@ -121,12 +59,12 @@ unsigned grid_for(int64_t count) { return blocks_for(ceil_div(count, 4), kThread
 void sgd(cudaStream_t stream, const FlatState& state, const StepScalars& scalars, NoDecay no_decay,
          float momentum, bool nesterov, float weight_decay) {
   if (state.count == 0) return;
-  const Sgd rule{momentum, weight_decay, nesterov};
+  const SgdRule rule{momentum, weight_decay, nesterov};
   if (state.m != nullptr)
-    update_kernel<Sgd, true, false>
+    update_kernel<SgdRule, true, false>
         <<<grid_for(state.count), kThreads, 0, stream>>>(rule, state, scalars, no_decay);
   else
-    update_kernel<Sgd, false, false>
+    update_kernel<SgdRule, false, false>
         <<<grid_for(state.count), kThreads, 0, stream>>>(rule, state, scalars, no_decay);
   require_launched("sgd");
 }
@@ -135,19 +73,19 @@ void adam(cudaStream_t stream, const FlatState& state, const StepScalars& scalar
           const AdamAttributes& attributes, bool decoupled) {
   if (state.count == 0) return;
   if (decoupled)
-    update_kernel<Adam<true>, true, true>
-        <<<grid_for(state.count), kThreads, 0, stream>>>(Adam<true>{attributes}, state, scalars, no_decay);
+    update_kernel<AdamRule<true>, true, true><<<grid_for(state.count), kThreads, 0, stream>>>(
+        AdamRule<true>{attributes}, state, scalars, no_decay);
   else
-    update_kernel<Adam<false>, true, true>
-        <<<grid_for(state.count), kThreads, 0, stream>>>(Adam<false>{attributes}, state, scalars, no_decay);
+    update_kernel<AdamRule<false>, true, true><<<grid_for(state.count), kThreads, 0, stream>>>(
+        AdamRule<false>{attributes}, state, scalars, no_decay);
   require_launched("adam");
 }
 
 void lion(cudaStream_t stream, const FlatState& state, const StepScalars& scalars, NoDecay no_decay,
           const AdamAttributes& attributes) {
   if (state.count == 0) return;
-  update_kernel<Lion, true, false>
-      <<<grid_for(state.count), kThreads, 0, stream>>>(Lion{attributes}, state, scalars, no_decay);
+  update_kernel<LionRule, true, false>
+      <<<grid_for(state.count), kThreads, 0, stream>>>(LionRule{attributes}, state, scalars, no_decay);
   require_launched("lion");
 }
 

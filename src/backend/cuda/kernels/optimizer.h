@@ -3,6 +3,8 @@
 // What changes from step to step (scale, lr, step) lies on the device, so that a captured graph replays with
 // new values. Buffers are updated in place; the constants of a step are computed in double, as on the host.
 #pragma once
+#include <span>
+
 #include "backend/cuda/kernels/tables.h"
 
 namespace lockstep::cuda {
@@ -66,16 +68,20 @@ void adafactor_matrix(cudaStream_t stream, float* p, const float* g, int64_t row
 void adafactor_vector(cudaStream_t stream, float* p, const float* g, int64_t count, float* moment,
                       const StepScalars& scalars, const AdafactorAttributes& attributes, void* workspace);
 
+// A buffer that a norm is of, f32 or bf16.
+struct NormBuffer {
+  const void* data;
+  DType dtype;
+  int64_t count;
+};
 // The square root of the sum of squares over all buffers: blocks of 1024 elements in double, 64 blocks in
 // index order, then these by one tree.
-int64_t global_norm_workspace(const int64_t* counts, int buffers);
-void global_norm(cudaStream_t stream, const float* const* buffers, const int64_t* counts, int number,
-                 float* norm, void* workspace);
+int64_t global_norm_workspace(std::span<const NormBuffer> buffers);
+void global_norm(cudaStream_t stream, std::span<const NormBuffer> buffers, float* norm, void* workspace);
 
 // The same in two halves: the sums of all blocks of all buffers, one after another; and the norm from such
 // sums, those of a buffer in each operand.
-void square_sums(cudaStream_t stream, const float* const* buffers, const int64_t* counts, int number,
-                 double* sums);
+void square_sums(cudaStream_t stream, std::span<const NormBuffer> buffers, double* sums);
 int64_t norm_of_squares_workspace(const int64_t* blocks, int buffers);
 void norm_of_squares(cudaStream_t stream, const double* const* sums, const int64_t* blocks, int number,
                      float* norm, void* workspace);

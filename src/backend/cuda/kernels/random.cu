@@ -1,6 +1,9 @@
+#include <cmath>
+
 #include "backend/cuda/kernels/element.cuh"
 #include "backend/cuda/kernels/random.cuh"
 #include "backend/cuda/kernels/random.h"
+#include "base/draw_arithmetic.h"
 #include "ops/dropout_stream.h"
 #include "ops/stochastic_rounding.h"
 
@@ -8,6 +11,14 @@ namespace lockstep::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+
+// RandomFill as a kernel takes it.
+struct Drawn {
+  RandomFill::Kind kind;
+  float a, b, last;
+  uint2 seed, stream;
+  int64_t zeros_begin, zeros_end;
+};
 
 __device__ __forceinline__ uint32_t word_of(const uint4& words, int i) {
   return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
@@ -57,6 +68,44 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// The four draws of a block, as Philox::fill_normal and fill_uniform make them.
+__device__ __forceinline__ float4 draws_of(const Drawn& drawn, const uint4& words) {
+  if (drawn.kind == RandomFill::Kind::kNormal) {
+    const draws::NormalPair low = draws::normal_pair(words.x, words.y);
+    const draws::NormalPair high = draws::normal_pair(words.z, words.w);
+    return {drawn.a + drawn.b * low.even, drawn.a + drawn.b * low.odd, drawn.a + drawn.b * high.even,
+            drawn.a + drawn.b * high.odd};
+  }
+  const auto between = [&](uint32_t word) {
+    const float value = drawn.a + (drawn.b - drawn.a) * draws::uniform_of(word);
+    return value < drawn.b ? value : drawn.last;
+  };
+  return {between(words.x), between(words.y), between(words.z), between(words.w)};
+}
+
+// Elements [first, first + count) of the tensor, the blocks of four that they lie in dealt out to threads.
+template <typename T>
+__global__ void __launch_bounds__(kThreads) fill_kernel(Drawn drawn, int64_t first, T* out, int64_t count) {
+  const int64_t from = first / 4, blocks = (first + count + 3) / 4 - from;
+  for (int64_t g = int64_t{blockIdx.x} * kThreads + threadIdx.x; g < blocks;
+       g += int64_t{gridDim.x} * kThreads) {
+    const auto block = static_cast<uint64_t>(from + g);
+    float4 values{drawn.a, drawn.a, drawn.a, drawn.a};
+    if (drawn.kind != RandomFill::Kind::kConstant)
+      values = draws_of(drawn, philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
+                                           drawn.stream.x, drawn.stream.y},
+                                          drawn.seed));
+    const float four[4] = {values.x, values.y, values.z, values.w};
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int64_t i = (from + g) * 4 + k;
+      if (i < first || i >= first + count) continue;
+      const bool zero = i >= drawn.zeros_begin && i < drawn.zeros_end;
+      out[i - first] = from_float<T>(zero ? 0.0f : four[k]);
+    }
+  }
+}
+
 unsigned grid_for(int64_t count) { return blocks_for(ceil_div(count, 4), kThreads, 1 << 16); }
 
 }  // namespace
@@ -81,6 +130,22 @@ void round_stochastic(cudaStream_t stream, const float* x, const int64_t* rng, i
       x, rng, uint2{kRoundingDomain.k0, kRoundingDomain.k1}, key, static_cast<uint16_t*>(bf16_out), count,
       first, aligned16(x) && aligned16(bf16_out));
   require_launched("round_stochastic");
+}
+
+void fill_with_draws(cudaStream_t stream, const RandomFill& fill, DType dtype, int64_t first, void* out,
+                     int64_t count) {
+  if (count == 0) return;
+  const auto words = [](uint64_t x) {
+    return uint2{static_cast<uint32_t>(x), static_cast<uint32_t>(x >> 32)};
+  };
+  const Drawn drawn{
+      fill.kind,          fill.a,           fill.b,        std::nextafter(fill.b, fill.a), words(fill.seed),
+      words(fill.stream), fill.zeros_begin, fill.zeros_end};
+  with_storage(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    fill_kernel<<<grid_for(count + 8), kThreads, 0, stream>>>(drawn, first, static_cast<T*>(out), count);
+  });
+  require_launched("fill_with_draws");
 }
 
 }  // namespace lockstep::cuda

@@ -13,16 +13,43 @@ constexpr int64_t kMostChunks = 264;  // two per multiprocessor of an H200
 int64_t chunk_rows(int64_t rows) { return ceil_div(rows, kMostChunks); }
 int64_t chunk_count(int64_t rows) { return ceil_div(rows, chunk_rows(rows)); }
 
+// Teams of three warps divide a block too.
 template <int kWarps>
-inline constexpr int kThreadsOf = kWarps < 8 ? 256 : 32 * kWarps;
+inline constexpr int kThreadsOf = kWarps == 3  ? 288
+                                  : kWarps < 8 ? 256
+                                               : 32 * kWarps;
+
+// What a thread reads of one row, as it is stored. Where registers suffice it is read while the row before is
+// computed: the barriers of a team's sums would hold up its loads.
+template <typename T, int kPacks>
+struct StoredRow {
+  Pack<T> dy[kPacks], x[kPacks], residual[kPacks];
+  float mean, rstd;
+
+  template <bool kCentered, typename Team>
+  __device__ __forceinline__ void load(const Team& team, const RowNormBackward& a) {
+#pragma unroll
+    for (int p = 0; p < kPacks; ++p) {
+      dy[p] = x[p] = residual[p] = {};
+      if (!team.has(p)) continue;
+      const int64_t at = team.row * team.columns + team.column(p);
+      dy[p] = load_pack(static_cast<const T*>(a.dy) + at);
+      x[p] = load_pack(static_cast<const T*>(a.x) + at);
+      if (a.residual != nullptr) residual[p] = load_pack(static_cast<const T*>(a.residual) + at);
+    }
+    mean = kCentered && team.alive ? a.mean[team.row] : 0.0f;
+    rstd = team.alive ? a.rstd[team.row] : 0.0f;
+  }
+};
 
 template <typename T, bool kCentered, int kWarps, int kPacks>
-__global__ void __launch_bounds__(kThreadsOf<kWarps>)
+__global__ void __launch_bounds__(kThreadsOf<kWarps>, kThreadsOf<kWarps> < 512 ? 2 : 1)
     backward_kernel(RowNormBackward a, int64_t rows, int64_t rows_per_chunk, int columns,
                     bool float_parameters, float* partials) {
   constexpr int kTeams = kThreadsOf<kWarps> / (32 * kWarps);
+  constexpr bool kAhead = kPacks == 1;
   extern __shared__ float total[];  // dweight, then dbias of the chunk, where several teams share it
-  __shared__ float2 scratch[kTeams][kWarps];
+  __shared__ float2 scratch[2][kTeams][kWarps];
   RowTeam<T, kWarps, kPacks> team(rows, columns);
   const int64_t begin = int64_t{blockIdx.x} * rows_per_chunk;
   const int64_t end = min(rows, begin + rows_per_chunk);
@@ -31,37 +58,44 @@ __global__ void __launch_bounds__(kThreadsOf<kWarps>)
 #pragma unroll
   for (int p = 0; p < kPacks; ++p)
     if (team.column(p) < columns) load_parameters<T>(a.weight, float_parameters, team.column(p), weight[p]);
-  for (int64_t row = begin; row < end; row += kTeams) {
+  StoredRow<T, kPacks> now, next;
+  team.move_to(begin + team.team, end);
+  if constexpr (kAhead) next.template load<kCentered>(team, a);
+  int turn = 0;
+  for (int64_t row = begin; row < end; row += kTeams, turn ^= 1) {
+    if constexpr (kAhead) {
+      now = next;
+      team.move_to(row + kTeams + team.team, end);
+      next.template load<kCentered>(team, a);
+    }
     team.move_to(row + team.team, end);
-    float dy[kPacks][kPack<T>], h[kPacks][kPack<T>];
-    team.load(static_cast<const T*>(a.dy), dy);
-    team.load(static_cast<const T*>(a.x), h);
-    const float mean = kCentered && team.alive ? a.mean[team.row] : 0.0f;
-    const float rstd = team.alive ? a.rstd[team.row] : 0.0f;
+    if constexpr (!kAhead) now.template load<kCentered>(team, a);
+    // Made again after the barrier: two registers less per element.
+    const auto gradient = [&](int p, int i) { return to_float(now.dy[p].v[i]); };
+    const auto normalised = [&](int p, int i) { return (to_float(now.x[p].v[i]) - now.mean) * now.rstd; };
     float2 sums{0, 0};
     team.each([&](int p, int i) {
-      h[p][i] = (h[p][i] - mean) * rstd;
-      const float g = dy[p][i] * weight[p][i];
+      const float dy = gradient(p, i), h = normalised(p, i), g = dy * weight[p][i];
       if constexpr (kCentered) sums.x += g;
-      sums.y = fmaf(g, h[p][i], sums.y);
-      dweight[p][i] = fmaf(dy[p][i], h[p][i], dweight[p][i]);
-      if constexpr (kCentered) dbias[p][i] += dy[p][i];
+      sums.y = fmaf(g, h, sums.y);
+      dweight[p][i] = fmaf(dy, h, dweight[p][i]);
+      if constexpr (kCentered) dbias[p][i] += dy;
     });
-    sums = team_sums<kWarps>(sums, scratch[team.team], team.thread / 32);
+    sums = team_sums<kWarps>(sums, scratch[turn][team.team], team.thread / 32);
     const float mean_g = sums.x * inverse_count, mean_gh = sums.y * inverse_count;
-    team.each(
-        [&](int p, int i) { dy[p][i] = rstd * (dy[p][i] * weight[p][i] - mean_g - h[p][i] * mean_gh); });
-    if (a.residual != nullptr) {
-      team.load(static_cast<const T*>(a.residual), h);
-      team.each([&](int p, int i) { dy[p][i] = to_float(from_float<T>(dy[p][i])) + h[p][i]; });
-    }
-    team.store(static_cast<T*>(a.dx), dy);
+    float dx[kPacks][kPack<T>];
+    team.each([&](int p, int i) {
+      dx[p][i] = now.rstd * (gradient(p, i) * weight[p][i] - mean_g - normalised(p, i) * mean_gh);
+      if (a.residual != nullptr)
+        dx[p][i] = to_float(from_float<T>(dx[p][i])) + to_float(now.residual[p].v[i]);
+    });
+    team.store(static_cast<T*>(a.dx), dx);
   }
   float* out = partials + int64_t{blockIdx.x} * (kCentered ? 2 : 1) * columns;
   // Teams add what they hold one after another.
-  for (int turn = 0; turn < kTeams; ++turn) {
+  for (int adding = 0; adding < kTeams; ++adding) {
     if (kTeams > 1) __syncthreads();
-    if (team.team != turn) continue;
+    if (team.team != adding) continue;
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
       const int column = team.column(p);
@@ -69,11 +103,11 @@ __global__ void __launch_bounds__(kThreadsOf<kWarps>)
 #pragma unroll
       for (int i = 0; i < kPack<T>; ++i) {
         float w = dweight[p][i], b = dbias[p][i];
-        if (turn > 0) {
+        if (adding > 0) {
           w = total[column + i] + w;
           if constexpr (kCentered) b = total[columns + column + i] + b;
         }
-        float* to = turn + 1 < kTeams ? total : out;
+        float* to = adding + 1 < kTeams ? total : out;
         to[column + i] = w;
         if constexpr (kCentered) to[columns + column + i] = b;
       }
@@ -129,7 +163,7 @@ void backward(cudaStream_t stream, const RowNormShape& s, const RowNormBackward&
   const auto chunks = static_cast<unsigned>(chunk_count(s.rows));
   const bool taken =
       aligned16(a.dy) && aligned16(a.x) && aligned16(a.dx) && aligned16(a.weight) && aligned16(a.residual) &&
-      with_row_team<T, 2>(s.columns, [&]<int kWarps, int kPacks>() {
+      with_row_team<T, 1>(s.columns, [&]<int kWarps, int kPacks>() {
         const size_t shared = kWarps < 8 ? size_t{kCentered ? 2 : 1} * columns * sizeof(float) : 0;
         backward_kernel<T, kCentered, kWarps, kPacks><<<chunks, kThreadsOf<kWarps>, shared, stream>>>(
             a, s.rows, per_chunk, columns, s.float_parameters, partials);

@@ -73,15 +73,23 @@ struct RowTeam {
 };
 
 // Calls body.operator()<kWarps, kPacks>() with the smallest team that holds a row of `columns` in at most
-// kMostPacks packs per thread. False where rows are not made of whole packs, or too long.
+// kMostPacks packs per thread (of 1, in two for the longest rows). False where rows are not made of whole
+// packs, or too long.
 template <typename T, int kMostPacks, typename Body>
 bool with_row_team(int64_t columns, const Body& body) {
   if (columns % kPack<T> != 0 || columns == 0) return false;
   const int64_t packs = columns / kPack<T>;
   const auto fits = [&](int warps, int each) { return packs <= int64_t{32} * warps * each; };
   if (fits(1, 1)) return body.template operator()<1, 1>(), true;
-  if (fits(1, 2)) return body.template operator()<1, 2>(), true;
-  if constexpr (kMostPacks >= 4) {
+  if constexpr (kMostPacks == 1) {
+    if (fits(2, 1)) return body.template operator()<2, 1>(), true;
+    if (fits(3, 1)) return body.template operator()<3, 1>(), true;
+    if (fits(4, 1)) return body.template operator()<4, 1>(), true;
+    if (fits(8, 1)) return body.template operator()<8, 1>(), true;
+    if (fits(16, 1)) return body.template operator()<16, 1>(), true;
+    if (fits(16, 2)) return body.template operator()<16, 2>(), true;
+  } else if constexpr (kMostPacks >= 4) {
+    if (fits(1, 2)) return body.template operator()<1, 2>(), true;
     if (fits(1, 3)) return body.template operator()<1, 3>(), true;
     if (fits(1, 4)) return body.template operator()<1, 4>(), true;
     if (fits(2, 4)) return body.template operator()<2, 4>(), true;
@@ -89,6 +97,7 @@ bool with_row_team(int64_t columns, const Body& body) {
     if (fits(8, 4)) return body.template operator()<8, 4>(), true;
     if (fits(16, 4)) return body.template operator()<16, 4>(), true;
   } else {
+    if (fits(1, 2)) return body.template operator()<1, 2>(), true;
     if (fits(2, 2)) return body.template operator()<2, 2>(), true;
     if (fits(4, 2)) return body.template operator()<4, 2>(), true;
     if (fits(8, 2)) return body.template operator()<8, 2>(), true;

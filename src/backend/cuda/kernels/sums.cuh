@@ -43,12 +43,12 @@ __device__ __forceinline__ T team_all(T x, T* scratch, int warp_in_team, Op op =
   return x;
 }
 
-// Two sums for the price of one exchange.
+// Two sums for the price of one exchange, and of one barrier: the call after this one must bring another
+// scratch.
 template <int kWarps>
 __device__ __forceinline__ float2 team_sums(float2 x, float2* scratch, int warp_in_team) {
   x = {warp_all(x.x), warp_all(x.y)};
   if constexpr (kWarps > 1) {
-    __syncthreads();
     if (threadIdx.x % 32 == 0) scratch[warp_in_team] = x;
     __syncthreads();
     x = scratch[0];

@@ -7,7 +7,7 @@ namespace lockstep::cuda {
 namespace {
 
 CublasLt load() {
-  const SharedLibrary library({"libcublasLt.so.13", "libcublasLt.so"}, "a matrix product on a GPU");
+  const SharedLibrary library({"libcublasLt.so.13", "libcublasLt.so"}, "training on a GPU");
   CublasLt lt{};
   library.find("cublasLtCreate", lt.create);
   library.find("cublasLtDestroy", lt.destroy);

@@ -27,7 +27,7 @@ struct CublasLt {
   std::string path;
 };
 
-// UserError where it cannot be loaded.
+// MissingDevice where it cannot be loaded.
 const CublasLt& cublaslt();
 // DeviceError with the library's words, unless the status is that of success.
 void require(cublasStatus_t status, const char* what);

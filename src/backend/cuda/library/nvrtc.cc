@@ -9,7 +9,7 @@ namespace lockstep::cuda {
 namespace {
 
 Nvrtc load() {
-  const SharedLibrary library({"libnvrtc.so.13", "libnvrtc.so"}, "fused operations on a GPU");
+  const SharedLibrary library({"libnvrtc.so.13", "libnvrtc.so"}, "training on a GPU");
   Nvrtc rtc{};
   library.find("nvrtcVersion", rtc.version);
   library.find("nvrtcGetErrorString", rtc.error_string);
@@ -20,6 +20,7 @@ Nvrtc load() {
   library.find("nvrtcGetProgramLog", rtc.log);
   library.find("nvrtcGetCUBINSize", rtc.code_size);
   library.find("nvrtcGetCUBIN", rtc.code);
+  rtc.path = library.path();
   return rtc;
 }
 

@@ -16,9 +16,10 @@ struct Nvrtc {
   decltype(&nvrtcGetProgramLog) log;
   decltype(&nvrtcGetCUBINSize) code_size;
   decltype(&nvrtcGetCUBIN) code;
+  std::string path;
 };
 
-// UserError where it cannot be loaded.
+// MissingDevice where it cannot be loaded.
 const Nvrtc& nvrtc();
 // "13.0".
 std::string nvrtc_version();

@@ -10,7 +10,8 @@ namespace lockstep::cuda {
 
 class SharedLibrary {
  public:
-  // Tries the names in order. UserError with the loader's words and what to install when none can be loaded.
+  // Tries the names in order. MissingDevice with the loader's words, where it looked and what to do when
+  // none can be loaded.
   SharedLibrary(const std::vector<std::string>& names, const std::string& needed_for);
 
   template <typename Function>
@@ -23,6 +24,7 @@ class SharedLibrary {
 
  private:
   void* address(const char* symbol) const;
+  void read_ahead() const;
 
   void* handle_ = nullptr;
   std::string path_;

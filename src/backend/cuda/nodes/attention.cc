@@ -108,53 +108,60 @@ std::string refuse_bent(const Graph& graph, const Node& node, Device&) {
 
 #ifdef LOCKSTEP_CUDNN_FRONTEND
 
-std::shared_ptr<const SdpaPlan> plan_for(Device& device, const AttentionShape& s, bool gradient) {
-  static KeptPlans<SdpaPlan> plans;
-  const std::string description =
-      fmt::format("sdpa {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", gradient, s.batch, s.queries,
-                  s.keys, s.heads, s.kv_heads, s.head_dim, s.causal, s.window, s.scale, name_of(s.dtype),
-                  s.q.row, s.q.head, s.q.batch, s.k.row, s.k.batch);
-  return plans.get(device, description, [&](cudnnHandle_t handle) {
+std::string describe(const AttentionShape& s, bool gradient) {
+  return fmt::format("sdpa {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", gradient, s.batch, s.queries,
+                     s.keys, s.heads, s.kv_heads, s.head_dim, s.causal, s.window, s.scale, name_of(s.dtype),
+                     s.q.row, s.q.head, s.q.batch, s.k.row, s.k.batch);
+}
+
+auto maker(const AttentionShape& s, bool gradient) {
+  return [s, gradient](cudnnHandle_t handle) {
     return SdpaPlan(handle, s, gradient ? SdpaPlan::Direction::kBackward : SdpaPlan::Direction::kForward);
-  });
+  };
+}
+
+KeptPlan<SdpaPlan> plan_for(Device& device, const AttentionShape& s, bool gradient) {
+  return device.kept_plans().get<SdpaPlan>(device, describe(s, gradient), maker(s, gradient));
 }
 
 class CudnnAttention : public NodeKernel {
  public:
   CudnnAttention(const Graph& graph, const Node& node, Device& device)
-      : device_(device),
-        operands_(operands_of(graph, node)),
-        plan_(plan_for(device, operands_.shape(), operands_.gradient)) {}
+      : operands_(operands_of(graph, node)), kept_(plan_for(device, operands_.shape(), operands_.gradient)) {}
 
-  int64_t workspace_bytes() const override { return plan_->workspace_bytes(); }
+  int64_t workspace_bytes() const override { return kept_.plan->workspace_bytes(); }
 
  protected:
   void launch(const KernelArgs& args, cudaStream_t stream) override {
     const Operands& o = operands_;
-    cudnnHandle_t handle = device_.cudnn_handle();
+    cudnnHandle_t handle = kept_.handle;
     set_cudnn_stream(handle, stream);
     const auto from = [&](int part) { return o.part(args.inputs, o.qkv, part); };
     const auto to = [&](int part) { return o.part(args.outputs, 0, part); };
     if (o.gradient)
-      plan_->backward(handle, args.inputs[0], from(0), from(1), from(2), args.inputs[o.out],
-                      in(args, o.out + 1), to(0), to(1), to(2), args.workspace);
+      kept_.plan->backward(handle, args.inputs[0], from(0), from(1), from(2), args.inputs[o.out],
+                           in(args, o.out + 1), to(0), to(1), to(2), args.workspace);
     else
-      plan_->forward(handle, from(0), from(1), from(2), args.outputs[0], out(args, 1), args.workspace);
+      kept_.plan->forward(handle, from(0), from(1), from(2), args.outputs[0], out(args, 1), args.workspace);
   }
 
  private:
-  Device& device_;
   Operands operands_;
-  std::shared_ptr<const SdpaPlan> plan_;
+  KeptPlan<SdpaPlan> kept_;
 };
 
-std::string refuse_cudnn(const Graph& graph, const Node& node, Device& device) {
+// What needs no plan to be known.
+std::string refuse_cudnn_shape(const Operands& o, Device& device) {
   if (!device.cudnn_refusal().empty()) return device.cudnn_refusal();
-  const Operands o = operands_of(graph, node);
   if (o.rule.keys_visible >= 0 || o.rule.documents >= 0) return "keys or documents are masked";
   if (o.rule.cap > 0 || o.rule.dropout > 0) return "scores are capped or weights dropped";
   if (o.rule.batch * o.rule.queries * o.rule.keys == 0) return "there is nothing to attend to";
-  std::string reason = SdpaPlan::refusal(o.shape());
+  return SdpaPlan::refusal(o.shape());
+}
+
+std::string refuse_cudnn(const Graph& graph, const Node& node, Device& device) {
+  const Operands o = operands_of(graph, node);
+  std::string reason = refuse_cudnn_shape(o, device);
   if (!reason.empty()) return reason;
   try {
     plan_for(device, o.shape(), o.gradient);
@@ -164,6 +171,13 @@ std::string refuse_cudnn(const Graph& graph, const Node& node, Device& device) {
   }
 }
 
+void prepare_cudnn(const Graph& graph, const Node& node, Device& device) {
+  const Operands o = operands_of(graph, node);
+  if (refuse_cudnn_shape(o, device).empty())
+    device.kept_plans().start<SdpaPlan>(device, describe(o.shape(), o.gradient),
+                                        maker(o.shape(), o.gradient));
+}
+
 #endif
 
 }  // namespace
@@ -171,7 +185,7 @@ std::string refuse_cudnn(const Graph& graph, const Node& node, Device& device) {
 void add_attention(KernelDefs& defs) {
   for (const std::string_view op : {"attention", "attention_grad", "attention_qkv", "attention_qkv_grad"}) {
 #ifdef LOCKSTEP_CUDNN_FRONTEND
-    defs.push_back({op, "cuda.attention_cudnn", refuse_cudnn, make_kernel<CudnnAttention>});
+    defs.push_back({op, "cuda.attention_cudnn", refuse_cudnn, make_kernel<CudnnAttention>, prepare_cudnn});
 #endif
     defs.push_back({op, "cuda.attention", refuse_bent, make_kernel<Attention>});
   }

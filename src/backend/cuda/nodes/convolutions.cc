@@ -14,7 +14,7 @@ ConvolutionShape::Axis axis_of(const WindowAxis& axis) {
   return {axis.input, axis.output, axis.kernel, axis.stride, axis.dilation, axis.before};
 }
 
-ConvolutionShape shape_of(const Graph& graph, const Node& node) {
+ConvolutionShape shape_of(const Graph& graph, const Node& node, const Device& device) {
   const ConvShape conv = conv_shape(graph, node);
   return {conv.batch,
           conv.channels,
@@ -23,12 +23,13 @@ ConvolutionShape shape_of(const Graph& graph, const Node& node) {
           axis_of(conv.window.rows),
           axis_of(conv.window.columns),
           in_type(graph, node, 0).dtype,
-          out_type(graph, node, 0).dtype};
+          out_type(graph, node, 0).dtype,
+          device.tf32()};
 }
 
 class Convolution : public NodeKernel {
  public:
-  Convolution(const Graph& graph, const Node& node, Device&) : shape_(shape_of(graph, node)) {}
+  Convolution(const Graph& graph, const Node& node, Device& device) : shape_(shape_of(graph, node, device)) {}
 
  protected:
   void launch(const KernelArgs& args, cudaStream_t stream) override {
@@ -65,49 +66,60 @@ ConvolutionPlan::Kind kind_of(const Node& node) {
   return ConvolutionPlan::Kind::kForward;
 }
 
-std::shared_ptr<const ConvolutionPlan> plan_for(Device& device, const ConvolutionShape& s,
-                                                ConvolutionPlan::Kind kind) {
-  static KeptPlans<ConvolutionPlan> plans;
+std::string describe(const ConvolutionShape& s, ConvolutionPlan::Kind kind) {
   const auto axis = [](const ConvolutionShape::Axis& a) {
     return fmt::format("{} {} {} {} {} {}", a.input, a.output, a.kernel, a.stride, a.dilation, a.before);
   };
-  const std::string description = fmt::format(
-      "convolution {} {} {} {} {} {} {} {} {}", static_cast<int>(kind), s.batch, s.channels, s.outputs,
-      s.groups, axis(s.rows), axis(s.columns), name_of(s.dtype), name_of(s.filter_dtype));
-  return plans.get(device, description,
-                   [&](cudnnHandle_t handle) { return ConvolutionPlan(handle, s, kind); });
+  return fmt::format("convolution {} {} {} {} {} {} {} {} {}{}", static_cast<int>(kind), s.batch, s.channels,
+                     s.outputs, s.groups, axis(s.rows), axis(s.columns), name_of(s.dtype),
+                     name_of(s.filter_dtype), s.tf32 ? " tf32" : "");
+}
+
+auto maker(const ConvolutionShape& s, ConvolutionPlan::Kind kind) {
+  return [s, kind](cudnnHandle_t handle) { return ConvolutionPlan(handle, s, kind); };
+}
+
+KeptPlan<ConvolutionPlan> plan_for(Device& device, const ConvolutionShape& s, ConvolutionPlan::Kind kind) {
+  return device.kept_plans().get<ConvolutionPlan>(device, describe(s, kind), maker(s, kind));
 }
 
 class CudnnConvolution : public NodeKernel {
  public:
   CudnnConvolution(const Graph& graph, const Node& node, Device& device)
-      : device_(device), plan_(plan_for(device, shape_of(graph, node), kind_of(node))) {}
+      : kept_(plan_for(device, shape_of(graph, node, device), kind_of(node))) {}
 
-  int64_t workspace_bytes() const override { return plan_->workspace_bytes(); }
+  int64_t workspace_bytes() const override { return kept_.plan->workspace_bytes(); }
 
  protected:
   void launch(const KernelArgs& args, cudaStream_t stream) override {
-    cudnnHandle_t handle = device_.cudnn_handle();
-    set_cudnn_stream(handle, stream);
-    plan_->run(handle, args.inputs[0], args.inputs[1], args.outputs[0], args.workspace);
+    set_cudnn_stream(kept_.handle, stream);
+    kept_.plan->run(kept_.handle, args.inputs[0], args.inputs[1], args.outputs[0], args.workspace);
   }
 
  private:
-  Device& device_;
-  std::shared_ptr<const ConvolutionPlan> plan_;
+  KeptPlan<ConvolutionPlan> kept_;
 };
+
+bool is_empty(const ConvolutionShape& s) {
+  return s.batch * s.rows.output * s.columns.output * s.outputs * s.channels == 0;
+}
 
 std::string refuse_cudnn(const Graph& graph, const Node& node, Device& device) {
   if (!device.cudnn_refusal().empty()) return device.cudnn_refusal();
-  const ConvolutionShape s = shape_of(graph, node);
-  if (s.batch * s.rows.output * s.columns.output * s.outputs * s.channels == 0)
-    return "there is nothing to convolve";
+  const ConvolutionShape s = shape_of(graph, node, device);
+  if (is_empty(s)) return "there is nothing to convolve";
   try {
     plan_for(device, s, kind_of(node));
     return "";
   } catch (const DeviceError& error) {
     return error.what();
   }
+}
+
+void prepare_cudnn(const Graph& graph, const Node& node, Device& device) {
+  const ConvolutionShape s = shape_of(graph, node, device);
+  if (device.cudnn_refusal().empty() && !is_empty(s))
+    device.kept_plans().start<ConvolutionPlan>(device, describe(s, kind_of(node)), maker(s, kind_of(node)));
 }
 
 #endif
@@ -117,7 +129,8 @@ std::string refuse_cudnn(const Graph& graph, const Node& node, Device& device) {
 void add_convolutions(KernelDefs& defs) {
 #ifdef LOCKSTEP_CUDNN_FRONTEND
   for (const std::string_view op : {"conv2d", "conv2d_grad_input", "conv2d_grad_filter"})
-    defs.push_back({op, "cuda.convolution_cudnn", refuse_cudnn, make_kernel<CudnnConvolution>});
+    defs.push_back(
+        {op, "cuda.convolution_cudnn", refuse_cudnn, make_kernel<CudnnConvolution>, prepare_cudnn});
 #endif
   defs.push_back({"conv2d", "cuda.conv2d_plain", refuse_nothing, make_kernel<Convolution>});
   defs.push_back(

@@ -1,58 +1,11 @@
-// Updates of flat buffers, and global_norm. Operands are laid out as ops/optimizer.h says.
+// Updates of flat f32 buffers, and global_norm.
 #include <algorithm>
 
-#include "backend/cuda/kernel_def.h"
-#include "backend/cuda/kernels/optimizer.h"
+#include "backend/cuda/nodes/optimizer_kernel.h"
 #include "ops/norm_parts.h"
-#include "ops/optimizer.h"
 
 namespace lockstep::cuda {
 namespace {
-
-// beta1, beta2, epsilon and weight_decay of a node, where it has them.
-AdamAttributes adam_attributes(const Attributes& attributes) {
-  const auto read = [&](std::string_view name, double absent) {
-    return attributes.find(name) != nullptr ? attributes.number(name) : absent;
-  };
-  return {read("beta1", 0.0), read("beta2", 0.0), read("epsilon", 0.0), read("weight_decay", 0.0)};
-}
-
-class OptimizerKernel : public NodeKernel {
- protected:
-  OptimizerKernel(const Graph& graph, const Node& node, Device& device)
-      : no_decay_(node.attributes.integers("no_decay")), edges_(device, no_decay_) {
-    for (const Value input : node.inputs) bytes_.push_back(graph.type(input).bytes());
-  }
-
-  StepScalars scalars(const KernelArgs& args) const {
-    const size_t first = args.inputs.size() - 3;
-    return {in(args, first), in(args, first + 1), in<int64_t>(args, first + 2)};
-  }
-  NoDecay no_decay() const { return {edges_.data(), static_cast<int>(edges_.size())}; }
-  bool decays(int64_t element) const { return lockstep::decays(no_decay_, element); }
-  int64_t count() const { return bytes_[0] / static_cast<int64_t>(sizeof(float)); }
-
-  // The buffer that is updated: the result's, holding the operand's values.
-  float* bring(const KernelArgs& args, cudaStream_t stream, size_t input, size_t output) const {
-    copy_on(stream, args.outputs[output], args.inputs[input], bytes_[input]);
-    return out(args, output);
-  }
-  // p, g and up to two buffers of the parameters' length.
-  FlatState state(const KernelArgs& args, cudaStream_t stream, int buffers) const {
-    FlatState flat{};
-    flat.p = bring(args, stream, 0, 0);
-    flat.g = in(args, 1);
-    flat.m = buffers > 0 ? bring(args, stream, 2, 1) : nullptr;
-    flat.v = buffers > 1 ? bring(args, stream, 3, 2) : nullptr;
-    flat.count = count();
-    return flat;
-  }
-
- private:
-  std::vector<int64_t> bytes_;
-  std::vector<int64_t> no_decay_;
-  DeviceArray<int64_t> edges_;
-};
 
 class Sgd : public OptimizerKernel {
  public:
@@ -189,43 +142,51 @@ class Adafactor : public OptimizerKernel {
   std::vector<int64_t> matrices_, vectors_;
 };
 
+// The operands of a norm, with the addresses of a launch.
+class NormOperands {
+ public:
+  NormOperands(const Graph& graph, const Node& node) {
+    for (const Value input : node.inputs) {
+      const Type& type = graph.type(input);
+      buffers_.push_back({nullptr, type.dtype, type.shape.numel()});
+    }
+  }
+  std::vector<NormBuffer> at(const KernelArgs& args) const {
+    std::vector<NormBuffer> buffers = buffers_;
+    for (size_t i = 0; i < buffers.size(); ++i) buffers[i].data = args.inputs[i];
+    return buffers;
+  }
+  int64_t workspace_bytes() const { return global_norm_workspace(buffers_); }
+
+ private:
+  std::vector<NormBuffer> buffers_;
+};
+
 class GlobalNorm : public NodeKernel {
  public:
-  GlobalNorm(const Graph& graph, const Node& node, Device&) {
-    for (const Value input : node.inputs) counts_.push_back(graph.type(input).shape.numel());
-  }
-  int64_t workspace_bytes() const override {
-    return global_norm_workspace(counts_.data(), static_cast<int>(counts_.size()));
-  }
+  GlobalNorm(const Graph& graph, const Node& node, Device&) : operands_(graph, node) {}
+  int64_t workspace_bytes() const override { return operands_.workspace_bytes(); }
 
  protected:
   void launch(const KernelArgs& args, cudaStream_t stream) override {
-    std::vector<const float*> buffers;
-    for (size_t i = 0; i < counts_.size(); ++i) buffers.push_back(in(args, i));
-    global_norm(stream, buffers.data(), counts_.data(), static_cast<int>(counts_.size()), out(args, 0),
-                args.workspace);
+    global_norm(stream, operands_.at(args), out(args, 0), args.workspace);
   }
 
  private:
-  std::vector<int64_t> counts_;
+  NormOperands operands_;
 };
 
 class SquareSums : public NodeKernel {
  public:
-  SquareSums(const Graph& graph, const Node& node, Device&) {
-    for (const Value input : node.inputs) counts_.push_back(graph.type(input).shape.numel());
-  }
+  SquareSums(const Graph& graph, const Node& node, Device&) : operands_(graph, node) {}
 
  protected:
   void launch(const KernelArgs& args, cudaStream_t stream) override {
-    std::vector<const float*> buffers;
-    for (size_t i = 0; i < counts_.size(); ++i) buffers.push_back(in(args, i));
-    square_sums(stream, buffers.data(), counts_.data(), static_cast<int>(counts_.size()),
-                static_cast<double*>(args.outputs[0]));
+    square_sums(stream, operands_.at(args), static_cast<double*>(args.outputs[0]));
   }
 
  private:
-  std::vector<int64_t> counts_;
+  NormOperands operands_;
 };
 
 class NormOfSquares : public NodeKernel {
@@ -258,8 +219,8 @@ void add_optimizers(KernelDefs& defs) {
   defs.push_back({"lion", "cuda.lion", refuse_unless_f32, make_kernel<Lion>});
   defs.push_back({"lamb", "cuda.lamb", refuse_unless_f32, make_kernel<Lamb>});
   defs.push_back({"adafactor", "cuda.adafactor", refuse_unless_f32, make_kernel<Adafactor>});
-  defs.push_back({"global_norm", "cuda.global_norm", refuse_unless_f32, make_kernel<GlobalNorm>});
-  defs.push_back({"square_sums", "cuda.square_sums", refuse_unless_f32, make_kernel<SquareSums>});
+  defs.push_back({"global_norm", "cuda.global_norm", refuse_nothing, make_kernel<GlobalNorm>});
+  defs.push_back({"square_sums", "cuda.square_sums", refuse_nothing, make_kernel<SquareSums>});
   defs.push_back({"norm_of_squares", "cuda.norm_of_squares", refuse_unless_f32, make_kernel<NormOfSquares>});
 }
 

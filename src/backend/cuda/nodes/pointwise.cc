@@ -79,10 +79,10 @@ class Region : public NodeKernel {
 
  private:
   void sweep(const KernelArgs& args, const std::vector<void*>& results, cudaStream_t stream) {
-    cudaKernel_t kernel = kernel_;
+    cudaKernel_t kernel = kernel_.get();
     int width = source_.width;
     if (width > 1 && !all_aligned(args, results)) {
-      kernel = device_.generated().get(fused_source(body_, stored_, layout_, 1).text);
+      kernel = device_.generated().get(fused_source(body_, stored_, layout_, 1).text).get();
       width = 1;
     }
     std::vector<int64_t> packed = arguments(args, results);
@@ -121,7 +121,7 @@ class Region : public NodeKernel {
   std::vector<Value> stored_;
   RegionLayout layout_;
   FusedSource source_;
-  cudaKernel_t kernel_ = nullptr;
+  GeneratedKernels::Ready kernel_;
   std::optional<SumPlan> sum_;
   size_t term_ = 0;         // among stored_
   int64_t term_bytes_ = 0;  // of the workspace

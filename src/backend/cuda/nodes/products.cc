@@ -7,10 +7,9 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr int kProposals = 8;
 constexpr int64_t kMostWorkspace = int64_t{32} << 20;
 
-MatmulShape shape_of_operands(const Graph& graph, const Node& node) {
+MatmulShape shape_of_operands(const Graph& graph, const Node& node, const Device& device) {
   const Shape& a = in_type(graph, node, 0).shape;
   const Shape& b = in_type(graph, node, 1).shape;
   const Type& result = out_type(graph, node, 0);
@@ -30,21 +29,22 @@ MatmulShape shape_of_operands(const Graph& graph, const Node& node) {
   shape.d_stride = shape.m * shape.n;
   shape.dtype = in_type(graph, node, 0).dtype;
   shape.result = result.dtype;
+  shape.tf32 = device.tf32() && shape.dtype == DType::kF32;
   return shape;
 }
 
 // linear and matmul_gelu_grad: a product whose epilogue does the rest.
-MatmulShape shape_with_epilogue(const Graph& graph, const Node& node) {
-  MatmulShape shape = shape_of_operands(graph, node);
+MatmulShape shape_with_epilogue(const Graph& graph, const Node& node, const Device& device) {
+  MatmulShape shape = shape_of_operands(graph, node, device);
   shape.bias = shape.result;
   shape.epilogue = node.op->name == "linear" ? Epilogue::kBias : Epilogue::kDGelu;
   shape.accumulate = node.inputs.size() == 4;
   return shape;
 }
 
-MatmulShape shape_of(const Graph& graph, const Node& node) {
-  if (node.op->name != "matmul") return shape_with_epilogue(graph, node);
-  MatmulShape shape = shape_of_operands(graph, node);
+MatmulShape shape_of(const Graph& graph, const Node& node, const Device& device) {
+  if (node.op->name != "matmul") return shape_with_epilogue(graph, node, device);
+  MatmulShape shape = shape_of_operands(graph, node, device);
   shape.accumulate = node.inputs.size() == 3;
   return shape;
 }
@@ -54,10 +54,10 @@ bool is_empty(const MatmulShape& shape) { return shape.batch * shape.m * shape.n
 class Matmul : public NodeKernel {
  public:
   Matmul(const Graph& graph, const Node& node, Device& device)
-      : bytes_(out_type(graph, node, 0).bytes()), shape_(shape_of(graph, node)) {
+      : bytes_(out_type(graph, node, 0).bytes()), shape_(shape_of(graph, node, device)) {
     if (is_empty(shape_)) return;
     plan_ = std::make_unique<MatmulPlan>(device.products(), shape_, kMostWorkspace);
-    choice_ = device.product_choices().choose(*plan_);
+    choice_ = device.product_choices().choose(*plan_).value();
   }
 
   int64_t workspace_bytes() const override { return choice_.workspace; }
@@ -84,21 +84,28 @@ class Matmul : public NodeKernel {
 };
 
 std::string refuse(const Graph& graph, const Node& node, Device& device) {
-  const MatmulShape shape = shape_of(graph, node);
+  const MatmulShape shape = shape_of(graph, node, device);
   if (is_empty(shape)) {
     if (shape.epilogue == Epilogue::kNone) return "";
     return "there is nothing to multiply";
   }
-  const MatmulPlan plan(device.products(), shape, kMostWorkspace);
-  if (!plan.candidates(kProposals, {}).empty()) return "";
+  if (device.product_choices().has(shape)) return "";
+  if (device.product_choices().choose(MatmulPlan(device.products(), shape, kMostWorkspace))) return "";
   return fmt::format("cuBLASLt has no algorithm without atomics for {}", shape.text());
+}
+
+// Tries the algorithms, while plans of other libraries are made beside.
+void prepare(const Graph& graph, const Node& node, Device& device) {
+  const MatmulShape shape = shape_of(graph, node, device);
+  if (is_empty(shape) || device.product_choices().has(shape)) return;
+  device.product_choices().choose(MatmulPlan(device.products(), shape, kMostWorkspace), true);
 }
 
 }  // namespace
 
 void add_products(KernelDefs& defs) {
   for (const std::string_view op : {"matmul", "linear", "matmul_gelu_grad"})
-    defs.push_back({op, "cuda.matmul", refuse, make_kernel<Matmul>});
+    defs.push_back({op, "cuda.matmul", refuse, make_kernel<Matmul>, prepare});
 }
 
 }  // namespace lockstep::cuda
