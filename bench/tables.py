@@ -12,7 +12,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "docs/input.md", "docs/performance.md", "docs/splitting.md")
+DOCUMENTS = ("README.md", "docs/fine-tuning.md", "docs/input.md", "docs/performance.md", "docs/splitting.md")
 BLOCK = re.compile(r"(<!-- bench/tables.py (?P<name>[a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 PEERS = {
@@ -236,6 +236,44 @@ def gpu():
     return f"{table([*header, 'end of the first step'], rows)}\n\n{where}."
 
 
+def finetune():
+    names = {
+        "full, bf16 weights": "all of it, bf16 weights and moments",
+        "LoRA, rank 16": "LoRA of rank 16 on every linear layer",
+        "full, f32 weights": "all of it, f32 weights and moments",
+        "job file, bf16 weights": "without a folder, bf16 weights and moments",
+        "job file, f32 weights": "without a folder, f32 weights and moments",
+    }
+    rows = []
+    for case, name in names.items():
+        try:
+            speed, memory, planned, first, export = (
+                Figure("finetune-gpu", case, metric)
+                for metric in ("speed", "peak memory", "planned memory", "end of the first step", "export to a folder")
+            )
+        except NotMeasured:
+            continue
+        peer = (f"{speed.best():,.0f} ({speed.best_peer().removeprefix('torch ')})", f"{speed.ratio:.2f}") if speed.peers else ("", "")
+        theirs = [f", {one.best():.{digits}f}" if one.peers else "" for one, digits in ((memory, 1), (first, 0))]
+        rows.append(
+            row(
+                name,
+                f"{speed.ours:,.0f}",
+                *peer,
+                f"{memory.ours:.1f}{theirs[0]} GiB",
+                f"{planned.ours:.1f} GiB",
+                f"{first.ours:.1f}{theirs[1]} s",
+                f"{export.ours:.0f} s" if export.ours else "",
+            )
+        )
+    header = ["LLaMA-2-7B shape, 4 x 2048", "tokens/s", "transformers, PEFT", "times faster", "memory, ours and theirs"]
+    header += ["`lockstep check` had said", "end of the first step", "export"]
+    machine = result("finetune-gpu")["machine"]
+    versions = machine["versions"]
+    where = f"{versions['gpu']}, PyTorch {versions['torch']}"
+    return f"{table(header, rows)}\n\n{where}, transformers {versions['transformers']}, commit {machine['commit']}."
+
+
 def generate():
     rows = []
     for kind in ("fp32", "bf16"):
@@ -263,7 +301,15 @@ def split():
     return f"{table(header, rows)}\n\n{measured_on('split')}."
 
 
-TABLES = {"split": split, "generate": generate, "cpu-step": cpu_step, "parts": parts, "input": input_formats, "gpu": gpu}
+TABLES = {
+    "split": split,
+    "generate": generate,
+    "cpu-step": cpu_step,
+    "parts": parts,
+    "input": input_formats,
+    "gpu": gpu,
+    "finetune": finetune,
+}
 
 
 def main():

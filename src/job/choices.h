@@ -61,6 +61,10 @@ inline bool computes_in_bf16(Precision precision) {
   return precision == Precision::kBf16 || precision == Precision::kBf16Pure;
 }
 
+// What the last checkpoint of a run that has come to its end holds.
+enum class SavedContent : uint8_t { kAll, kWeights, kNone };
+LOCKSTEP_CHOICE_NAMES(SavedContent, "all", "weights", "none")
+
 // What the optimizer keeps beside parameters that are bf16 themselves.
 enum class MomentType : uint8_t { kFp32, kBf16 };
 LOCKSTEP_CHOICE_NAMES(MomentType, "fp32", "bf16")

@@ -195,6 +195,10 @@ std::vector<Field> output_fields() {
           .names_files()
           .or_else("the output folder")
           .example("/data/checkpoints"),
+      LOCKSTEP_FIELD(checkpoint.final,
+                     "what the last checkpoint holds when the run is at its end; weights: enough to use the "
+                     "model, and not to make further steps")
+          .defaults_to("all"),
       LOCKSTEP_FIELD(device,
                      "what workers compute on; auto: a GPU where this program finds one, else the processor")
           .defaults_to("auto"),

@@ -1,8 +1,10 @@
 #include "job/open_model.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "model/hf/adapter_names.h"
 #include "model/hf/preprocessor.h"
 #include "model/hf/source.h"
@@ -56,8 +58,8 @@ void take_preprocessor(JobSpec& spec) {
   if (!wanted->stretched) take("data.images.resize", images.resize, std::optional(wanted->short_side));
 }
 
-void open_folder(JobSpec& spec, const std::string& folder, bool weights) {
-  HfSourceOptions options{.weights = weights};
+void open_folder(JobSpec& spec, const std::string& folder, bool weights, const std::string& base = {}) {
+  HfSourceOptions options{.weights = weights, .weights_folder = base};
   if (spec.model.head) options.head = static_cast<HfHead>(*spec.model.head);
   if (spec.origins.contains("model.classes")) options.classes = spec.model.classes;
   try {
@@ -138,8 +140,25 @@ void open_model(JobSpec& spec) {
   if (!spec.train.lora.from.empty()) take_adapter(spec);
 }
 
-void open_kept_model(JobSpec& spec, const std::string& checkpoint) {
-  if (!spec.model.hf.empty()) open_folder(spec, checkpoint, true);
+std::optional<BaseFolder> open_kept_model(JobSpec& spec, const std::string& checkpoint) {
+  if (spec.model.hf.empty()) return std::nullopt;
+  const std::string path = (std::filesystem::path(checkpoint) / kBaseFile).string();
+  if (!std::filesystem::exists(path)) {
+    open_folder(spec, checkpoint, true);
+    return std::nullopt;
+  }
+  BaseFolder base = parse_base_folder(read_file(path), path);
+  // Where it was, or where the job says that it is.
+  std::error_code failure;
+  for (const std::string& folder : {base.folder, spec.model.hf})
+    if (std::filesystem::is_directory(folder, failure)) {
+      open_folder(spec, checkpoint, true, folder);
+      return base;
+    }
+  throw UserError(
+      "{} holds what was trained alone, beside the weights of {}; that folder is gone: put it there again (a "
+      "link will do)",
+      checkpoint, base.folder);
 }
 
 bool uses_lora(const JobSpec& spec) { return spec.train.lora.rank.has_value(); }

@@ -270,6 +270,7 @@ struct CheckpointSpec {
   std::optional<StepSpan> every;  // unset: at the end only
   int64_t keep = 0;
   std::string dir;  // empty: the output folder
+  SavedContent final = SavedContent::kAll;
 };
 
 struct JobSpec {

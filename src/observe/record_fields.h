@@ -218,6 +218,7 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("input", record.input);
   visit("device", record.device);
   visit("peak_memory_bytes", record.peak_memory_bytes);
+  visit("device_memory_bytes", record.device_memory_bytes);
   visit("planned_memory_bytes", record.planned_memory_bytes);
   visit("network_bytes", record.network_bytes);
   visit("skipped_steps", record.skipped_steps);

@@ -205,6 +205,7 @@ struct RunSummary {
   std::optional<InputSummary> input;  // of the first worker
   std::optional<DeviceSummary> device;
   int64_t peak_memory_bytes = 0, planned_memory_bytes = 0, network_bytes = 0;
+  std::optional<int64_t> device_memory_bytes;  // the most that was allocated on a device with its own memory
 
   int64_t skipped_steps = 0;
   int64_t restarts = 0;

@@ -157,6 +157,7 @@ void add_resources(Facts& facts, const RunSummary& summary) {
     facts.amount(name, static_cast<double>(value), bytes_text(value));
   };
   bytes("peak memory", summary.peak_memory_bytes);
+  if (summary.device_memory_bytes) bytes("device memory", *summary.device_memory_bytes);
   bytes("planned memory", summary.planned_memory_bytes);
   bytes("network", summary.network_bytes);
   if (summary.device) facts.text("device", device_text(*summary.device), Fact::Kind::kUncompared);

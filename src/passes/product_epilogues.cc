@@ -86,6 +86,36 @@ bool take_bias(PatternContext& context, int32_t n) {
   return true;
 }
 
+bool is_repeated(const PatternContext& context, Value value) {
+  const Node* const cast = context.made_by(value, "cast");
+  return context.made_by(cast == nullptr ? value : cast->inputs[0], "broadcast") != nullptr;
+}
+
+int64_t inner_extent(const PatternContext& context, const Node& product) {
+  return context.old().type(product.inputs[0]).shape[-1];
+}
+
+// Of two products the one with the shorter inner axis, which waits for memory anyway: LoRA's, say.
+bool take_addend(PatternContext& context, int32_t n) {
+  const Node& sum = context.node(n);
+  if (sum.op->name != "add") return false;
+  const Graph& graph = context.old();
+  const Node* product = nullptr;
+  Value addend;
+  for (const size_t i : {1, 0}) {
+    const Node* const found = product_of(context, sum.inputs[i]);
+    const Value other = sum.inputs[1 - i];
+    if (found == nullptr || graph.type(other) != graph.type(sum.outputs[0])) continue;
+    if (is_repeated(context, other)) continue;  // cheaper where the sum reads the little that is repeated
+    if (product != nullptr && inner_extent(context, *product) <= inner_extent(context, *found)) continue;
+    product = found;
+    addend = other;
+  }
+  if (product == nullptr) return false;
+  emit(context, sum, "matmul", *product, {addend});
+  return true;
+}
+
 bool take_slope(PatternContext& context, int32_t n) {
   const Node& slope = context.node(n);
   if (slope.op->name != "gelu_grad" || slope.attributes.text("approximate") != "tanh") return false;
@@ -99,10 +129,11 @@ bool take_slope(PatternContext& context, int32_t n) {
 
 Graph take_product_epilogues(const Graph& graph, const PassOptions& options) {
   if (!options.product_epilogues) return graph;
-  return apply_patterns(graph,
-                        std::array{Pattern{"linear with residual", take_residual},
-                                   Pattern{"linear", take_bias}, Pattern{"matmul_gelu_grad", take_slope}},
-                        options);
+  return apply_patterns(
+      graph,
+      std::array{Pattern{"linear with residual", take_residual}, Pattern{"linear", take_bias},
+                 Pattern{"matmul with addend", take_addend}, Pattern{"matmul_gelu_grad", take_slope}},
+      options);
 }
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 //
 //   y = add(matmul(x, w), broadcast(bias))               linear(x, w, bias)
 //   y = add(r, add(matmul(x, w), broadcast(bias)))       linear(x, w, bias, r)
+//   y = add(r, matmul(x, w))                             matmul(x, w, r)
 //   d = gelu_grad(pre, matmul(dy, w)) {tanh}             matmul_gelu_grad(dy, w, pre)
 //
 // for 16-bit operands: the sums are rounded once instead of after every op. Runs before parts of forward are

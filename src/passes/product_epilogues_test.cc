@@ -38,6 +38,32 @@ TEST(ProductEpilogues, SoIsTheResidualThatFollows) {
                  kOneStep);
 }
 
+TEST(ProductEpilogues, SoIsWhatIsAddedWithoutABias) {
+  expect_rewrite(with_epilogues,
+                 R"(graph f(x: bf16[2,3,4], w: bf16[5,4], r: bf16[2,3,5]) {
+                      m = matmul(x, w) {transpose_b=true}  y = add(r, m)  return y
+                    })",
+                 R"(graph f(x: bf16[2,3,4], w: bf16[5,4], r: bf16[2,3,5]) {
+                      y = matmul(x, w, r) {transpose_b=true}  return y
+                    })",
+                 kOneStep);
+}
+
+// Of a layer and its matrices of LoRA, these read what the layer wrote.
+TEST(ProductEpilogues, OfTwoProductsTheNarrowerTakesTheOther) {
+  for (const char* sum : {"add(m, k)", "add(k, m)"})
+    expect_rewrite(with_epilogues,
+                   fmt::format(R"(graph f(x: bf16[6,8], w: bf16[8,5], s: bf16[6,2], b: bf16[2,5]) {{
+                                    m = matmul(x, w)  k = matmul(s, b)  y = {}  return y
+                                  }})",
+                               sum)
+                       .c_str(),
+                   R"(graph f(x: bf16[6,8], w: bf16[8,5], s: bf16[6,2], b: bf16[2,5]) {
+                        m = matmul(x, w)  y = matmul(s, b, m)  return y
+                      })",
+                   kOneStep);
+}
+
 TEST(ProductEpilogues, TheSlopeOfGeluIsTakenAlong) {
   expect_rewrite(
       with_epilogues,

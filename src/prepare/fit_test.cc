@@ -12,15 +12,34 @@ constexpr const char* kJob =
     "data: {train: {format: synthetic, samples: 64}, hold_out: 0.1}\n"
     "train: {steps: 2, global_batch: 16, microbatch: 16, ema: 0.99, lr: {base: 1e-3}}\n";
 
-void check(const std::vector<std::string>& overrides) {
+void check(const std::vector<std::string>& overrides, Backend& backend) {
   const JobSpec spec = parse_job(kJob, "job.yaml", overrides);
-  const auto backend = make_cpu_backend(1);
   const InputSizes inputs;
   const Model model = build_job_model(spec, inputs);
   const ResolvedJob job = resolve(spec);
-  const JobPlan plan = plan_job(spec, job, model, inputs, *backend);
-  require_fit(spec, job, plan, inputs, *backend, expected_share(spec));
+  const JobPlan plan = plan_job(spec, job, model, inputs, backend);
+  require_fit(spec, job, plan, inputs, backend, expected_share(spec));
 }
+
+void check(const std::vector<std::string>& overrides) { check(overrides, *make_cpu_backend(1)); }
+
+// The processor as a device with memory of its own, of which so much is free.
+class DeviceWith : public Backend {
+ public:
+  explicit DeviceWith(int64_t free) : free_(free) {}
+  std::string name() const override { return "device"; }
+  std::string architecture() const override { return cpu_->architecture(); }
+  int64_t available_bytes(int64_t /*workers*/) override { return free_; }
+  KernelChoice choose(const Graph& graph, const Node& node) override { return cpu_->choose(graph, node); }
+  std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryKind kind) override {
+    return cpu_->allocate(bytes, kind);
+  }
+  Stream& stream(StreamKind kind) override { return cpu_->stream(kind); }
+
+ private:
+  std::unique_ptr<Backend> cpu_ = make_cpu_backend(1);
+  int64_t free_;
+};
 
 std::string refusal(const std::vector<std::string>& overrides) {
   try {
@@ -34,6 +53,20 @@ std::string refusal(const std::vector<std::string>& overrides) {
 TEST(Fit, AJobThatFitsPasses) {
   check({});
   check({"strategy.memory=1GiB"});
+}
+
+TEST(Fit, OnADeviceItsOwnMemoryCounts) {
+  DeviceWith large(int64_t{1} << 40), small(int64_t{20} << 20), silent(0);
+  check({}, large);
+  check({}, silent);
+  check({"strategy.memory=1GiB"}, small);
+  try {
+    check({}, small);
+    FAIL() << "it fits into 20 MiB";
+  } catch (const DoesNotFit& error) {
+    EXPECT_NE(std::string(error.what()).find("the GPU has free 20.0 MiB"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(Fit, OneByteLessThanThePlanIsRefused) {

@@ -40,7 +40,7 @@ void check_patterns(const JobSpec& spec, const std::vector<TensorSpec>& tensors)
 
 std::string sha256_in_manifest(const std::string& checkpoint) {
   for (const FileRecord& file : read_manifest(checkpoint).files)
-    if (file.name == kModelFile) return file.sha256;
+    if (file.name == kModelFile || file.name == kTrainedFile) return file.sha256;
   throw UserError("{}: there are no weights in it", checkpoint);
 }
 
@@ -79,7 +79,11 @@ std::optional<InitialWeights> job_initial_weights(const JobSpec& spec, const Mod
   const std::vector<TensorSpec> tensors = tensors_of(model);
   check_patterns(spec, tensors);
   weights.sha256 = sha256_in_manifest(weights.checkpoint);
-  const SafetensorsReader file((std::filesystem::path(weights.checkpoint) / kModelFile).string());
+  const auto in_checkpoint = [&](const char* name) {
+    return (std::filesystem::path(weights.checkpoint) / name).string();
+  };
+  const bool whole = std::filesystem::exists(in_checkpoint(kModelFile));
+  const SafetensorsReader file(in_checkpoint(whole ? kModelFile : kTrainedFile));
   std::vector<TensorSpec> wanted;
   for (const TensorSpec& tensor : tensors) {
     const bool takes = (from.only.empty() || fits_pattern(from.only, tensor.name)) &&
@@ -99,8 +103,12 @@ std::optional<InitialWeights> job_initial_weights(const JobSpec& spec, const Mod
   if (!problems.empty())
     throw UserError(
         "{}: {}: the weights of {} do not fit this model:\n  {}\ntake those that do with "
-        "train.init_from.only or train.init_from.except, or make the models alike",
-        spec.where(kRun), kRun, weights.checkpoint, fmt::join(problems, "\n  "));
+        "train.init_from.only or train.init_from.except, or make the models alike{}",
+        spec.where(kRun), kRun, weights.checkpoint, fmt::join(problems, "\n  "),
+        whole ? ""
+              : fmt::format("; it holds what LoRA trained alone: lockstep export {} --to hf --merge writes a "
+                            "folder for model.hf that has all of it",
+                            weights.checkpoint));
   if (weights.taken.empty())
     throw UserError("{}: train.init_from takes no parameter; leave it out, or widen its patterns",
                     spec.where(kRun));
@@ -117,7 +125,7 @@ void start_from(const InitialWeights& weights, TrainStep& train) {
   const CheckpointReader checkpoint(weights.checkpoint);
   if (sha256_in_manifest(weights.checkpoint) != weights.sha256)
     throw UserError("{}: the weights were changed while the run began; start it again", weights.checkpoint);
-  const SafetensorsReader& file = checkpoint.tensors(kModelFile);
+  const SafetensorsReader& file = checkpoint.weights();
   const TrainState& state = train.state();
   state.gate().wait();
   const std::set<std::string> taken(weights.taken.begin(), weights.taken.end());

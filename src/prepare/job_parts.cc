@@ -1,6 +1,8 @@
 #include "prepare/job_parts.h"
 
 #include "job/files.h"
+#include "job/open_model.h"
+#include "model/hf/source.h"
 #include "prepare/arithmetic.h"
 #include "prepare/job_data.h"
 #include "prepare/job_identity.h"
@@ -46,6 +48,21 @@ JobParts build_parts(JobSpec spec, Backend& backend, const HostShare& host, bool
 
 void read_pretrained(JobParts& parts, TrainStep* into) {
   if (parts.pretrained) parts.pretrained->read(job_threads(parts.spec, parts.host), &parts.identity, into);
+}
+
+std::set<std::string> frozen_in_folder(const JobParts& parts) {
+  const HfSource* const source = parts.spec.model.source.get();
+  if (!uses_lora(parts.spec) || source == nullptr || source->files() == nullptr) return {};
+  std::set<std::string> names;
+  for (const GraphInput& input : parts.model.graph.inputs()) {
+    if (input.role != Role::kFrozen) continue;
+    const Type& type = parts.model.graph.type(input.value);
+    const TensorSpec tensor{parts.model.graph.name(input.value), type.dtype, type.shape};
+    if (source->find(tensor) != nullptr) names.insert(tensor.name);
+  }
+  if (parts.initial)
+    for (const std::string& taken : parts.initial->taken) names.erase(taken);
+  return names;
 }
 
 }  // namespace lockstep

@@ -1,6 +1,9 @@
 // The parts that a job names, built and checked against each other: everything that exists before memory is
 // taken for training.
 #pragma once
+#include <set>
+#include <string>
+
 #include "data/open/open.h"
 #include "job/resolve.h"
 #include "model/model.h"
@@ -42,5 +45,7 @@ JobParts build_parts(JobSpec spec, Backend& backend, const HostShare& host, bool
 // Reads the weights of the job's files, where it has any: their hash completes the identity, and they go into
 // a step that has made none yet, where one is given. Of the leader.
 void read_pretrained(JobParts& parts, TrainStep* into);
+// With LoRA: what stays as it is in the folder that the job names, so that checkpoints need not hold it.
+std::set<std::string> frozen_in_folder(const JobParts& parts);
 
 }  // namespace lockstep

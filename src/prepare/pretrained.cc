@@ -1,10 +1,11 @@
 #include "prepare/pretrained.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <map>
 #include <set>
 
+#include "base/convert.h"
 #include "base/error.h"
 #include "base/sha256.h"
 #include "base/thread_pool.h"
@@ -16,36 +17,80 @@
 namespace lockstep {
 namespace {
 
-constexpr const char* kWeightsField = "model.weights";
 constexpr const char* kAdapterField = "train.lora.weights";
 
-// Pieces that are converted together, each into so much memory: none becomes more than twice as wide.
-constexpr size_t kElementsAtOnce = 32;
-constexpr size_t kStaged = 2 * kWeightPiece;
+// Pieces that go to a device together; none becomes more than twice as wide as it is stored.
+constexpr size_t kPiecesAtOnce = 64;
+constexpr int64_t kStaged = 2 * kWeightPiece * static_cast<int64_t>(kPiecesAtOnce);
 
-void convert(DType from, std::span<const std::byte> source, DType to, std::byte* target) {
-  const auto size = static_cast<size_t>(size_of(from));
-  const auto count = static_cast<int64_t>(source.size() / size);
-  if (from == to) {
-    std::memcpy(target, source.data(), source.size());
-    return;
-  }
-  if (from == DType::kBF16 && to == DType::kF32) {
-    for (int64_t i = 0; i < count; ++i) {
-      uint16_t narrow;
-      std::memcpy(&narrow, source.data() + 2 * i, sizeof(narrow));
-      const uint32_t wide = static_cast<uint32_t>(narrow) << 16;
-      std::memcpy(target + 4 * i, &wide, sizeof(wide));
+// A piece of a file's tensor on its way into the state.
+struct StatePieceOfFile {
+  StatePieceOfFile(const WeightPiece& piece, const StateTensor& to)
+      : stored(piece),
+        tensor(&to),
+        first(piece.first / size_of(piece.tensor->spec().dtype) * size_of(to.dtype)),
+        bytes(piece.bytes / size_of(piece.tensor->spec().dtype) * size_of(to.dtype)) {}
+
+  WeightPiece stored;
+  const StateTensor* tensor;
+  int64_t first, bytes;     // of the tensor in the state
+  std::byte* at = nullptr;  // in the host's memory: where it is made
+};
+
+// Takes pieces to the state. What the host can reach is made in place; to a device they go through two halves
+// of pinned memory, so that one is copied while the other is filled.
+class WeightUploads {
+ public:
+  explicit WeightUploads(TrainStep& train) : train_(train), backend_(train.backend()) {}
+
+  void place(std::span<StatePieceOfFile> batch) {
+    half_ = 1 - half_;
+    Half& half = halves_[half_];
+    if (half.sent) half.sent->wait();
+    int64_t staged = 0;
+    for (StatePieceOfFile& piece : batch) {
+      if (in_place(piece)) {
+        piece.at = static_cast<std::byte*>(piece.tensor->data) + piece.first;
+        continue;
+      }
+      if (half.memory == nullptr) half.memory = backend_.allocate(kStaged, MemoryKind::kPinned);
+      piece.at = static_cast<std::byte*>(half.memory->data()) + staged;
+      staged += piece.bytes;
     }
-    return;
   }
-  // Files need not be aligned.
-  std::byte one[sizeof(double)];
-  for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(one, source.data() + static_cast<size_t>(i) * size, size);
-    write_element(to, target, i, read_element(from, one, 0));
+
+  // Those that follow each other in a tensor go in one copy.
+  void send(std::span<const StatePieceOfFile> batch) {
+    for (size_t i = 0; i < batch.size();) {
+      const StatePieceOfFile& piece = batch[i++];
+      if (in_place(piece)) continue;
+      if (!piece.tensor->is_whole()) {
+        train_.write_state(*piece.tensor, piece.first, {piece.at, static_cast<size_t>(piece.bytes)});
+        continue;
+      }
+      int64_t bytes = piece.bytes;
+      for (; i < batch.size() && batch[i].tensor == piece.tensor; ++i) bytes += batch[i].bytes;
+      backend_.compute().copy(static_cast<std::byte*>(piece.tensor->data) + piece.first, piece.at, bytes);
+    }
+    halves_[half_].sent = backend_.compute().record();
   }
-}
+
+  void finish() { backend_.compute().synchronize(); }
+
+ private:
+  struct Half {
+    std::unique_ptr<Buffer> memory;
+    EventPtr sent;
+  };
+  bool in_place(const StatePieceOfFile& piece) const {
+    return backend_.memory() == MemoryKind::kHost && piece.tensor->is_whole();
+  }
+
+  TrainStep& train_;
+  Backend& backend_;
+  std::array<Half, 2> halves_;
+  size_t half_ = 0;
+};
 
 // The adapter's tensors, each the parameter of its name; those of modules that it holds as a whole have
 // PEFT's prefix.
@@ -133,42 +178,44 @@ void PretrainedWeights::read(int threads, Identity* identity, TrainStep* into) c
 }
 
 std::string PretrainedWeights::read(const Part& part, ThreadPool& pool, bool hashes, TrainStep* into) {
-  std::map<std::string, const StateTensor*> by_name;
-  if (into != nullptr)
-    for (const StateTensor& tensor : into->state().model()) by_name[tensor.name] = &tensor;
   std::vector<const StoredTensor*> tensors;
+  for (const WeightMatch::Taken& taken : part.taken) tensors.push_back(taken.from);
+  if (into == nullptr) return hashes ? hash_of_tensors(*part.files, std::move(tensors), pool) : std::string();
+  std::map<std::string, const StateTensor*> by_name;
+  for (const StateTensor& tensor : into->state().model()) by_name[tensor.name] = &tensor;
   std::map<const StoredTensor*, const StateTensor*> goes_to;
-  for (const WeightMatch::Taken& taken : part.taken) {
-    tensors.push_back(taken.from);
-    if (into != nullptr) goes_to[taken.from] = by_name.at(taken.name);
-  }
-  const std::vector<WeightPiece> pieces = pieces_of(std::move(tensors));
+  for (const WeightMatch::Taken& taken : part.taken) goes_to[taken.from] = by_name.at(taken.name);
+  std::vector<StatePieceOfFile> pieces;
+  const std::vector<WeightPiece> stored = pieces_of(std::move(tensors));
+  for (const WeightPiece& piece : stored) pieces.emplace_back(piece, *goes_to.at(piece.tensor));
   std::vector<std::string> found(hashes ? pieces.size() : 0);
-  std::vector<std::byte> staging(into == nullptr ? 0 : kElementsAtOnce * kStaged);
-  for (size_t begin = 0; begin < pieces.size(); begin += kElementsAtOnce) {
-    const size_t count = std::min(kElementsAtOnce, pieces.size() - begin);
-    pool.run(static_cast<int64_t>(count), [&](int64_t task) {
-      const auto i = static_cast<size_t>(task);
-      const WeightPiece& piece = pieces[begin + i];
-      const FileMapping mapped = part.files->map(*piece.tensor, piece.first, piece.bytes);
+  std::vector<std::vector<std::byte>> scratch(static_cast<size_t>(pool.threads()));
+  WeightUploads uploads(*into);
+  for (size_t begin = 0; begin < pieces.size(); begin += kPiecesAtOnce) {
+    const auto batch = std::span(pieces).subspan(begin, std::min(kPiecesAtOnce, pieces.size() - begin));
+    uploads.place(batch);
+    pool.run_indexed(static_cast<int64_t>(batch.size()), [&](int64_t task, int thread) {
+      const StatePieceOfFile& piece = batch[static_cast<size_t>(task)];
+      const auto size = static_cast<size_t>(piece.stored.bytes);
+      const DType from = piece.stored.tensor->spec().dtype;
+      const bool same = from == piece.tensor->dtype;
+      std::vector<std::byte>& other = scratch[static_cast<size_t>(thread)];
+      if (!same) other.resize(size);
+      const std::span<std::byte> bytes(same ? piece.at : other.data(), size);
+      part.files->read(*piece.stored.tensor, piece.stored.first, bytes);
       if (hashes) {
         Sha256 hash;
-        hash.update(mapped.bytes());
-        found[begin + i] = hash.finish();
+        hash.update(bytes);
+        found[begin + static_cast<size_t>(task)] = hash.finish();
       }
-      if (into != nullptr)
-        convert(piece.tensor->spec().dtype, mapped.bytes(), goes_to.at(piece.tensor)->dtype,
-                staging.data() + i * kStaged);
+      if (!same)
+        convert_elements(from, bytes.data(), piece.tensor->dtype, piece.at,
+                         static_cast<int64_t>(bytes.size()) / size_of(from));
     });
-    for (size_t i = 0; into != nullptr && i < count; ++i) {
-      const WeightPiece& piece = pieces[begin + i];
-      const StateTensor& to = *goes_to.at(piece.tensor);
-      const int64_t from_size = size_of(piece.tensor->spec().dtype), size = size_of(to.dtype);
-      into->write_state(to, piece.first / from_size * size,
-                        {staging.data() + i * kStaged, static_cast<size_t>(piece.bytes / from_size * size)});
-    }
+    uploads.send(batch);
   }
-  return hashes ? hash_of_weights(pieces, found) : std::string();
+  uploads.finish();
+  return hashes ? hash_of_weights(stored, found) : std::string();
 }
 
 Identity shared_part(const Identity& identity) {

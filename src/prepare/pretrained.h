@@ -19,6 +19,8 @@ namespace lockstep {
 
 class ThreadPool;
 
+inline constexpr const char* kWeightsField = "model.weights";  // of an identity
+
 class PretrainedWeights {
  public:
   // Nothing where the job draws its weights. Reads names and shapes only. Throws UserError for an adapter

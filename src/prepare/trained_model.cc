@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 InputSizes sizes_in(const TrainedRun& run) {
-  const SafetensorsReader& weights = run.checkpoint->tensors(kModelFile);
+  const SafetensorsReader& weights = run.checkpoint->weights();
   InputSizes sizes{.tables = 0, .dense = 0, .padded = true};
   if (run.spec.model.family != nullptr && run.spec.model.family->records == Records::kTable) {
     const LabelEncoding labels = labels_in(run.constants);
@@ -34,11 +34,18 @@ TrainedModel::TrainedModel(TrainedRun run)
     if (input.role == Role::kInput) continue;
     const Type& type = model.graph.type(input.value);
     weights_.push_back({model.graph.name(input.value), type.dtype, type.shape});
-    run_.checkpoint->tensors(kModelFile).at(weights_.back());  // throws where the checkpoint has another one
+    if (!in_base(weights_.back()))
+      run_.checkpoint->weights().at(weights_.back());  // throws where the checkpoint has another one
   }
 }
 
 Model TrainedModel::evaluation(int64_t batch) const { return build_job_evaluation(spec(), inputs_, batch); }
+
+const StoredTensor* TrainedModel::in_base(const TensorSpec& weight) const {
+  const HfSource* const base = run_.base_weights();
+  if (base == nullptr || run_.checkpoint->weights().contains(weight.name)) return nullptr;
+  return base->find(weight);
+}
 
 void TrainedModel::read(const TensorSpec& weight, int64_t first, std::span<std::byte> into) const {
   if (averaged_) {
@@ -47,7 +54,9 @@ void TrainedModel::read(const TensorSpec& weight, int64_t first, std::span<std::
     if (averages.contains(name))
       return averages.read(averages.at({name, weight.dtype, weight.shape}), into, first);
   }
-  const SafetensorsReader& weights = run_.checkpoint->tensors(kModelFile);
+  if (const StoredTensor* stored = in_base(weight))
+    return run_.base_weights()->files()->read(*stored, first, into);
+  const SafetensorsReader& weights = run_.checkpoint->weights();
   weights.read(weights.at(weight), into, first);
 }
 

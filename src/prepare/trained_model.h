@@ -37,6 +37,9 @@ class TrainedModel {
   void read(const TensorSpec& weight, int64_t first, std::span<std::byte> into) const;
 
  private:
+  // Where it lies beside the checkpoint; null: in it.
+  const StoredTensor* in_base(const TensorSpec& weight) const;
+
   TrainedRun run_;
   InputSizes inputs_;
   bool averaged_ = false;

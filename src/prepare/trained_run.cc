@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/cores.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "data/transform/table_encoding.h"
@@ -62,7 +63,8 @@ TrainedRun open_trained_run(const std::string& run_or_checkpoint, std::span<cons
   const std::string job = in_folder(run.path, "job.yaml");
   if (!fs::exists(job)) throw UserError("{}: the job that made this checkpoint is not in it", run.path);
   run.spec = read_job(job, overrides);
-  open_kept_model(run.spec, run.path);
+  run.base = open_kept_model(run.spec, run.path);
+  if (run.base) require_base_weights(*run.spec.model.source, *run.base, run.path, available_cores().usable);
   forget_unused(run.spec);
   if (const std::string path = in_folder(run.path, "encoding.txt"); fs::exists(path))
     run.constants = read_file(path);

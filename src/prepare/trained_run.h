@@ -8,6 +8,7 @@
 
 #include "data/transform/label_encoding.h"
 #include "job/spec.h"
+#include "model/hf/base_folder.h"
 #include "train/checkpoint/checkpoint_reader.h"
 
 namespace lockstep {
@@ -22,9 +23,13 @@ struct TrainedRun {
   std::string constants;                     // `encoding.txt`; empty: records need none
   std::optional<LabelEncoding> labels = {};  // of a table: what they mean, by the constants
   std::unique_ptr<const CheckpointReader> checkpoint;
+  // Where the checkpoint holds only what was trained: the rest, in spec.model.source, is as it was then.
+  std::optional<BaseFolder> base = {};
   std::optional<int64_t> best_step;  // of the run, where another checkpoint is its best
 
   int64_t step() const { return checkpoint->step(); }
+  // Null: the checkpoint holds all.
+  const HfSource* base_weights() const { return base ? spec.model.source.get() : nullptr; }
 };
 
 // `overrides` change the job that is kept with the checkpoint, as --set does. Throws UserError for what is

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,14 +14,12 @@
 #include "model/hf/source.h"
 #include "model/peft_config.h"
 #include "run/merged_weights.h"
-#include "safetensors/writer.h"
+#include "run/weight_shards.h"
 
 namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr size_t kPiece = size_t{1} << 18;  // elements
 
 // A folder that is written under another name beside its own, and renamed when all is there.
 class NewFolder {
@@ -69,32 +66,6 @@ class NewFolder {
   std::vector<ExportedFile> made_;
 };
 
-using ReadFloats = std::function<void(const TensorSpec& tensor, int64_t first, std::span<float> into)>;
-
-// `tensors` say what is written; values are read as f32 and rounded to nearest.
-void write_tensors(const std::string& folder, const std::string& name, const std::vector<TensorSpec>& tensors,
-                   const ReadFloats& read) {
-  SafetensorsWriter writer(folder, name, tensors, {{"format", "pt"}});
-  std::vector<float> values(kPiece);
-  std::vector<std::byte> stored;
-  for (const TensorEntry& entry : writer.tensors())
-    for (int64_t first = 0; first < entry.tensor.shape.numel(); first += static_cast<int64_t>(kPiece)) {
-      const auto count = std::min(kPiece, static_cast<size_t>(entry.tensor.shape.numel() - first));
-      const std::span part = std::span(values).first(count);
-      read(entry.tensor, first, part);
-      if (entry.tensor.dtype == DType::kF32) {
-        writer.append(std::as_bytes(part));
-        continue;
-      }
-      stored.resize(count * static_cast<size_t>(size_of(entry.tensor.dtype)));
-      for (size_t i = 0; i < count; ++i)
-        write_element(entry.tensor.dtype, stored.data(), static_cast<int64_t>(i),
-                      static_cast<double>(part[i]));
-      writer.append(stored);
-    }
-  writer.finish();
-}
-
 // In order, each file up to the limit; a larger tensor gets one of its own.
 std::vector<std::vector<TensorSpec>> shards_of(const std::vector<TensorSpec>& tensors, int64_t limit) {
   std::vector<std::vector<TensorSpec>> shards;
@@ -112,29 +83,31 @@ std::vector<std::vector<TensorSpec>> shards_of(const std::vector<TensorSpec>& te
 
 void write_weights(const MergedWeights& weights, DType dtype, int64_t limit, NewFolder& folder) {
   std::vector<TensorSpec> tensors = weights.tensors();
-  std::map<std::string, TensorSpec> sources;
-  for (TensorSpec& tensor : tensors) {
-    sources.emplace(tensor.name, tensor);
-    tensor.dtype = dtype;
-  }
-  const auto read = [&](const TensorSpec& tensor, int64_t first, std::span<float> into) {
-    weights.read(sources.at(tensor.name), first, into);
-  };
+  for (TensorSpec& tensor : tensors) tensor.dtype = dtype;
   const auto shards = shards_of(tensors, limit);
   nlohmann::ordered_json map = nlohmann::ordered_json::object();
   int64_t bytes = 0, parameters = 0;
+  std::vector<WeightShard> files;
   for (size_t i = 0; i < shards.size(); ++i) {
     const std::string name = shards.size() == 1
                                  ? "model.safetensors"
                                  : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
-    write_tensors(folder.partial(), name, shards[i], read);
-    folder.add(name, "weights");
+    files.push_back({name, shards[i]});
     for (const TensorSpec& tensor : shards[i]) {
       map[tensor.name] = name;
       bytes += tensor.bytes();
       parameters += tensor.shape.numel();
     }
   }
+  write_shards(folder.partial(), files, [&](const TensorSpec& tensor) -> FillPart {
+    const auto source = std::make_shared<const MergedTensor>(weights.open(tensor.name));
+    if (source->is_plain() && source->stored() == dtype)
+      return [source, size = size_of(dtype)](int64_t first, int64_t, std::span<std::byte> into) {
+        source->read_stored(first * size, into);
+      };
+    return as_floats(dtype, [source](int64_t first, std::span<float> into) { source->read(first, into); });
+  });
+  for (const WeightShard& file : files) folder.add(file.name, "weights");
   if (shards.size() == 1) return;
   const nlohmann::ordered_json index = {
       {"metadata", {{"total_parameters", parameters}, {"total_size", bytes}}},
@@ -242,14 +215,14 @@ ExportReport export_peft(const TrainedModel& model, const HfExportOptions& optio
 
   NewFolder folder(options.out);
   folder.write("adapter_config.json", peft_config_text(config, in_out, task), "rank, scale and modules");
-  std::string held;
-  std::vector<float> values;
-  write_tensors(folder.partial(), "adapter_model.safetensors", tensors,
-                [&](const TensorSpec& tensor, int64_t first, std::span<float> into) {
-                  if (held != tensor.name) values = read_whole(model, sources.at(tensor.name));
-                  held = tensor.name;
-                  std::copy_n(values.begin() + first, into.size(), into.begin());
-                });
+  write_shards(folder.partial(), {{"adapter_model.safetensors", tensors}},
+               [&](const TensorSpec& tensor) -> FillPart {
+                 const auto values =
+                     std::make_shared<const std::vector<float>>(read_whole(model, sources.at(tensor.name)));
+                 return as_floats(tensor.dtype, [values](int64_t first, std::span<float> into) {
+                   std::copy_n(values->begin() + first, into.size(), into.begin());
+                 });
+               });
   folder.add("adapter_model.safetensors", "matrices");
   return {folder.finish(), {}, {}};
 }

@@ -7,11 +7,36 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
 #include "model/lora.h"
 #include "prepare/trained_model.h"
 
 namespace lockstep {
+
+// One of them, opened. Threads may read parts of it at once.
+class MergedTensor {
+ public:
+  // In the type that it is stored in, all of it as the checkpoint has it: nothing is added.
+  bool is_plain() const { return !adapted_; }
+  DType stored() const { return tensor_.dtype; }
+  // Bytes from `first` on; of one that is plain.
+  void read_stored(int64_t first, std::span<std::byte> into) const;
+  // Elements [first, first + into.size()).
+  void read(int64_t first, std::span<float> into) const;
+
+ private:
+  friend class MergedWeights;
+  struct Adapted {
+    LinearLayer layer;
+    std::vector<float> a, b;  // [rank, in], [out, rank]
+    int64_t rank = 0;
+    float scale = 1;
+  };
+  MergedTensor(const TrainedModel& model, TensorSpec tensor) : model_(&model), tensor_(std::move(tensor)) {}
+
+  const TrainedModel* model_;
+  TensorSpec tensor_;
+  std::optional<Adapted> adapted_;
+};
 
 class MergedWeights {
  public:
@@ -22,25 +47,15 @@ class MergedWeights {
   const std::vector<TensorSpec>& tensors() const { return tensors_; }
   // The widest of these types: what all of them are exported in by default.
   DType widest() const;
-  // Elements [first, first + into.size()) of one.
-  void read(const TensorSpec& tensor, int64_t first, std::span<float> into) const;
+  // Reads the matrices that belong to it.
+  MergedTensor open(const std::string& name) const;
 
  private:
-  struct Matrices {
-    LinearLayer layer;
-    std::vector<float> a, b;  // [rank, in], [out, rank]
-  };
-  const Matrices& matrices_of(const LinearLayer& layer) const;
-  void add_product(const Matrices& matrices, int64_t first, std::span<float> into) const;
-  void add_rows(const Matrices& matrices, int64_t first, std::span<float> into) const;
-
   const TrainedModel& model_;
-  mutable ThreadPool pool_;
-  double scale_ = 1;
+  float scale_ = 1;
   int64_t rank_ = 0;
   std::vector<TensorSpec> tensors_;
   std::map<std::string, LinearLayer> adapted_;  // by the name of the weight
-  mutable std::optional<Matrices> last_;        // of the layer that was read last
 };
 
 // One tensor of a trained run, all of it, as f32.

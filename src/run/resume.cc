@@ -39,8 +39,11 @@ std::optional<int64_t> require_resumable(const JobParts& parts) {
   require_run_folder(parts.spec);
   const auto latest = latest_checkpoint(checkpoint_folder(parts.spec));
   if (!latest || !parts.options.reduce.exchange) return std::nullopt;
-  require_identity(open_checkpoint(latest->path), parts.identity);
+  const CheckpointReader checkpoint = open_checkpoint(latest->path);
+  require_identity(checkpoint, parts.identity);
   require_steps_left(parts, latest->path, latest->step);
+  const bool finished = latest->step == parts.steps() || finished_run(parts, true);
+  if (!finished && holds_weights_alone(checkpoint)) refuse_to_go_on(latest->path);
   return latest->step;
 }
 

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/new_file.h"
 #include "job/print.h"
+#include "model/hf/base_folder.h"
 #include "model/hf/source.h"
 
 namespace lockstep {
@@ -73,6 +74,9 @@ std::vector<NamedText> describing_files(const JobParts& parts, JobSpec asked) {
   std::vector<NamedText> files = {{kIdentityFile, to_json(parts.identity).dump(1) + "\n"},
                                   {kJobFile, to_yaml(asked)}};
   if (const auto& source = parts.spec.model.source) {
+    if (const std::string* hash = parts.identity.find(kWeightsField);
+        hash != nullptr && !frozen_in_folder(parts).empty())
+      files.emplace_back(kBaseFile, to_text(BaseFolder{fs::canonical(source->folder()).string(), *hash}));
     const bool narrow = parts.spec.train.precision == Precision::kBf16Pure;
     files.emplace_back("config.json",
                        config_with_dtype(source->config(), narrow ? DType::kBF16 : DType::kF32));

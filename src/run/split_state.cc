@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "train/state/state_hash.h"
 
 namespace lockstep {
 namespace {
@@ -158,11 +159,10 @@ SplitState::Evaluated SplitState::evaluated() {
 std::string SplitState::weights_sha256() {
   std::vector<const StateTensor*> tensors;
   for (const StateTensor& tensor : train_.state().model()) tensors.push_back(&tensor);
-  return sha256_of(tensors, [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
-    if (!tensor.is_whole()) return read(tensor, first, into);
-    train_.backend().download(into.data(), static_cast<const char*>(tensor.data) + first,
-                              static_cast<int64_t>(into.size()));
-  });
+  return sha256_of(train_.backend(), std::move(tensors),
+                   [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
+                     read(tensor, first, into);
+                   });
 }
 
 PieceQueue::Read PieceQueue::reader() const {

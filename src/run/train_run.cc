@@ -232,10 +232,12 @@ TrainRun::Found TrainRun::begin_as_leader() {
   const JobSpec& spec = parts_.spec;
   require_run_folder(spec);
   const bool resumes = !options_.fresh && exchanges() && latest_checkpoint(checkpoint_folder(spec));
-  read_pretrained(parts_, resumes ? nullptr : &train_);
+  const std::set<std::string> base = frozen_in_folder(parts_);
+  read_pretrained(parts_, resumes && base.empty() ? nullptr : &train_);
   const std::vector<NamedText> files = describing_files(parts_, options_.job);
   checkpoints_ = std::make_unique<TrainingCheckpoints>(checkpoint_folder(spec), spec.checkpoint.keep,
                                                        parts_.identity, files);
+  checkpoints_->leave_out(base);
   if (split_)
     checkpoints_->split_with(
         {.read = joined_.all ? pieces_.reader()
@@ -271,6 +273,8 @@ std::optional<int64_t> TrainRun::restore() {
   if (!restored) return std::nullopt;
   adopt(run_state_of(*restored));
   require_steps_left(parts_, restored->path, state_.step);
+  if (restored->weights_alone && state_.step < parts_.steps() && !held_out_.should_stop())
+    refuse_to_go_on(restored->path);
   return state_.step;
 }
 
@@ -482,15 +486,13 @@ void TrainRun::retain_rewind_target() {
   if (parts_.spec.train.guard.non_finite == NonFinitePolicy::kRewind) checkpoints_->retain(rewind_target());
 }
 
-// Of a model that is split, those who hold the same part compare it.
 void TrainRun::require_same_weights(std::string_view what) {
-  // To hash them takes a second per gigabyte.
-  if (!joined_.all) return;
-  const bool split = train_.holders().is_split();
-  const Workers alike(split ? joined_.groups().data : joined_.all.get());
+  // Of a model that is split, those who hold the same part compare it.
+  Group* const alike = train_.holders().is_split() ? joined_.groups().data : joined_.all.get();
+  if (alike == nullptr) return;  // the hash of a large model takes seconds
   // Of the end, where all have hashed what is owned in pieces together.
-  alike.require_same(what,
-                     weights_sha256_.empty() || asks_for_hash() ? train_.weights_sha256() : weights_sha256_);
+  Workers(alike).require_same(
+      what, weights_sha256_.empty() || asks_for_hash() ? train_.weights_sha256() : weights_sha256_);
 }
 
 // The leader asks for what others hold, while they wait in agree().
@@ -589,6 +591,7 @@ void TrainRun::evaluate() {
 
 std::string TrainRun::save_before_failing() {
   if (!exchanges()) return "nothing is saved, since nothing is exchanged";
+  if (saved_content() == SavedContent::kNone) return "nothing is saved, as checkpoint.final says";
   try {
     if (checkpoints_->last_step() != state_.step) save(false);
     checkpoints_->finish();
@@ -598,8 +601,13 @@ std::string TrainRun::save_before_failing() {
   }
 }
 
+SavedContent TrainRun::saved_content() const {
+  const bool ends = state_.step >= parts_.steps() || held_out_.should_stop();
+  return ends ? parts_.spec.checkpoint.final : SavedContent::kAll;
+}
+
 void TrainRun::save(bool best) {
-  if (!exchanges()) return;
+  if (!exchanges() || saved_content() == SavedContent::kNone) return;
   gather();
   if (engine_) engine_->sync();
   saved_before_evaluation_ = false;
@@ -609,7 +617,8 @@ void TrainRun::save(bool best) {
   watch_->sync();
   retain_rewind_target();
   wait_for_disk();
-  checkpoints_->save(train_, state_.step, to_json(state_, train_.steps_applied()), best);
+  checkpoints_->save(train_, state_.step, to_json(state_, train_.steps_applied()), best,
+                     saved_content() == SavedContent::kWeights);
   // The gate stops this process alone; others of this host would change the state that they hold together,
   // and others of the run what they own.
   while (joined_.all && !checkpoints_->read_within(split_ ? std::chrono::milliseconds(0) : kLookAgain)) {
@@ -688,6 +697,7 @@ RunSummary TrainRun::summarise() {
   fill_start(summary);
   if (device_watch_) summary.device = device_watch_->summary();
   summary.peak_memory_bytes = peak_memory_bytes();
+  if (backend_->memory() == MemoryKind::kDevice) summary.device_memory_bytes = backend_->peak_bytes();
   summary.planned_memory_bytes = planned_bytes();
   summary.network_bytes = joined_.all ? joined_.all->network_bytes() : 0;
   if (joined_.mesh)

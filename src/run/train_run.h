@@ -104,6 +104,8 @@ class TrainRun {
   void evaluate();
   // Of a step whose evaluation has failed: what was trained is not lost with it. In words, how that went.
   std::string save_before_failing();
+  // What a checkpoint that is written now holds.
+  SavedContent saved_content() const;
   void save(bool best);
   void wait_for_disk();
   // For work of the leader that the others wait for in agree().

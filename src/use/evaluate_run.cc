@@ -132,7 +132,7 @@ RunEvaluation evaluate_run(const TrainedRun& run, const EvaluateOptions& options
       model.graph.add_output(logits_in(model.graph));
     return model;
   };
-  const SavedWeights weights(*run.checkpoint, build(1).graph, *backend);
+  const SavedWeights weights(*run.checkpoint, run.base_weights(), build(1).graph, *backend);
   // In the batches of training: what is summed in other ones may differ in the last digit.
   Evaluator evaluator(build, *backend, job_passes(spec), spec.train.microbatch, source->size());
   Findings findings(evaluator.task(), *backend);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/convert.h"
 #include "base/error.h"
 #include "job/open_model.h"
 #include "model/frozen_params.h"
@@ -63,21 +64,6 @@ void require_causal(const HfModel& model, const std::string& path) {
 bool is_run(const std::string& path) {
   return fs::exists(fs::path(path) / kManifestFile) || fs::exists(fs::path(path) / "job.yaml") ||
          !fs::exists(fs::path(path) / "config.json");
-}
-
-// Of types that differ; the two that are common run at the speed of memory.
-void convert(DType from, const std::byte* source, DType to, void* target, int64_t count) {
-  if (from == DType::kBF16 && to == DType::kF32) {
-    const auto* narrow = reinterpret_cast<const uint16_t*>(source);
-    for (int64_t i = 0; i < count; ++i) static_cast<float*>(target)[i] = from_bf16(narrow[i]);
-    return;
-  }
-  if (from == DType::kF32 && to == DType::kBF16) {
-    const auto* wide = reinterpret_cast<const float*>(source);
-    for (int64_t i = 0; i < count; ++i) static_cast<uint16_t*>(target)[i] = to_bf16(wide[i]);
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i) write_element(to, target, i, read_element(from, source, i));
 }
 
 }  // namespace
@@ -188,7 +174,7 @@ void GeneratingModel::load(Backend& backend) {
       const auto bytes = std::span(read).first(static_cast<size_t>(part * from));
       read_(stored.tensor, first * from, bytes);
       const bool same = stored.tensor.dtype == stored.kept;
-      if (!same) convert(stored.tensor.dtype, bytes.data(), stored.kept, converted.data(), part);
+      if (!same) convert_elements(stored.tensor.dtype, bytes.data(), stored.kept, converted.data(), part);
       backend.upload(static_cast<std::byte*>(buffer->data()) + first * to,
                      same ? bytes.data() : converted.data(), part * to);
     }

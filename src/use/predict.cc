@@ -89,7 +89,7 @@ class Prediction {
             field.name);
       fields_.push_back(field);
     }
-    weights_.emplace(*run.checkpoint, evaluation().graph, *backend_);
+    weights_.emplace(*run.checkpoint, run.base_weights(), evaluation().graph, *backend_);
     plan_lanes(options);
   }
 

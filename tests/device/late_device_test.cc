@@ -15,6 +15,7 @@
 #include "model/resnet.h"
 #include "model/stored_params.h"
 #include "model/tabular.h"
+#include "train/state/state_hash.h"
 #include "train/step/synthetic.h"
 #include "train/step/train_step.h"
 

@@ -163,8 +163,96 @@ TEST(HfRun, HalvesAreFrozenAsTheyAre) {
   const HfCase job(DType::kF16);
   const std::string hash = job.trained("run", kLora).weights_sha256;
   EXPECT_EQ(job.with("two", kLora, {"strategy.workers=2"}).weights_sha256, hash);
-  const SafetensorsReader kept(job.output("run") + "/checkpoint-8/model.safetensors");
-  EXPECT_EQ(kept.at("lm_head.weight").tensor.dtype, DType::kF16);
+  const std::string merged = job.exported("run", "hf", {"--merge"});
+  EXPECT_EQ(SafetensorsReader(merged + "/model.safetensors").at("lm_head.weight").tensor.dtype, DType::kF16);
+}
+
+TEST(HfRun, LoraLeavesTheBaseInItsFolder) {
+  const HfCase job(DType::kBF16);
+  job.trained("run", kLora);
+  const std::string last = job.output("run") + "/checkpoint-8";
+  EXPECT_FALSE(fs::exists(last + "/model.safetensors"));
+  const SafetensorsReader kept(last + "/trained.safetensors");
+  for (const TensorEntry& entry : kept.tensors())
+    EXPECT_NE(entry.tensor.name.find("lora_"), std::string::npos) << entry.tensor.name;
+  // What it is used for reads the rest where it was.
+  const std::string merged = job.exported("run", "hf", {"--merge"});
+  const SafetensorsReader given(job.model().path("model.safetensors"));
+  const SafetensorsReader written(merged + "/model.safetensors");
+  const FileMapping a = given.map(given.at("lm_head.weight"));
+  const FileMapping b = written.map(written.at("lm_head.weight"));
+  EXPECT_TRUE(std::ranges::equal(a.bytes(), b.bytes()));
+  const Ended evaluated = job.lockstep({"eval", job.output("run")});
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
+  EXPECT_NE(evaluated.out.find(fmt::format("{}", job.loss("run"))), std::string::npos) << evaluated.out;
+  const Ended written_on =
+      job.lockstep({"generate", job.output("run"), "--ids", "--prompt", "1 2 3", "--max-tokens", "4"});
+  EXPECT_EQ(written_on.code, 0) << written_on.err;
+}
+
+TEST(HfRun, ABaseThatIsGoneOrAnotherIsRefused) {
+  const HfCase job;
+  const std::string hash = job.trained("run", kLora).weights_sha256;
+  const auto expect = [&](const char* part) {
+    for (const std::vector<std::string>& use :
+         {std::vector<std::string>{"eval", job.output("run")},
+          {"export", job.output("run"), "--to", "peft", "--out", job.folder().path("no")}}) {
+      const Ended ended = job.lockstep(use);
+      EXPECT_EQ(ended.code, 2) << ended.err;
+      EXPECT_NE(ended.err.find(part), std::string::npos) << ended.err;
+    }
+  };
+  const fs::path home = fs::path(job.model().path() + "/.").lexically_normal().parent_path();
+  const std::string moved = job.folder().path("moved");
+  fs::rename(home, moved);
+  expect("that folder is gone: put it there again");
+  fs::create_directory_symlink(moved, home);
+  EXPECT_EQ(job.lockstep({"eval", job.output("run")}).code, 0);
+  // And from where the job finds it, a run goes on.
+  EXPECT_EQ(job.with("run", kLora, {"model.hf=" + moved}).weights_sha256, hash);
+  testing::write_tiny_file(moved, "model.safetensors",
+                           testing::tensors_of_config(testing::tiny_llama_config()),
+                           {{"model.norm.weight", std::vector<float>(16, 1.0f)}});
+  expect("those that lie there now are others");
+  fs::remove(home);
+  fs::rename(moved, home);
+}
+
+TEST(HfRun, WhatLoraTrainedAloneIsNoFolderToBeginWith) {
+  const HfCase job;
+  job.trained("run", kLora);
+  const std::string last = job.output("run") + "/checkpoint-8";
+  const Ended begun = job.train("again", {"model.hf=" + last});
+  EXPECT_NE(begun.err.find("holds what was trained alone"), std::string::npos) << begun.err;
+  const Ended whole = job.train("whole", {"train.init_from.run=" + last});
+  EXPECT_NE(whole.err.find("--to hf --merge"), std::string::npos) << whole.err;
+  // Its matrices go on beside the same base.
+  const RunSummary on = job.with("on", kLora,
+                                 {"train.init_from.run=" + last, "train.init_from.only=[\"*lora_*\"]",
+                                  "train.lr.base=0", "train.optimizer.weight_decay=0"});
+  EXPECT_EQ(on.weights_sha256, job.summary("run").weights_sha256);
+}
+
+TEST(HfRun, TheLastCheckpointHoldsAsMuchAsTheJobSays) {
+  const HfCase job;
+  const std::string hash = job.trained("all").weights_sha256;
+  EXPECT_EQ(job.trained("weights", {"checkpoint.final=weights"}).weights_sha256, hash);
+  EXPECT_TRUE(fs::exists(job.output("weights") + "/checkpoint-4/optimizer.safetensors"));
+  EXPECT_FALSE(fs::exists(job.output("weights") + "/checkpoint-8/optimizer.safetensors"));
+  EXPECT_EQ(job.at_rest("used", {"model.hf=" + job.exported("weights", "hf")}).weights_sha256, hash);
+  const Ended twice = job.train("weights", {"checkpoint.final=weights"});
+  EXPECT_EQ(twice.code, 0) << twice.err;
+  EXPECT_NE(twice.err.find("is finished"), std::string::npos) << twice.err;
+  const Ended further = job.train("weights", {"checkpoint.final=weights", "train.steps=12"});
+  EXPECT_EQ(further.code, 2) << further.err;
+  EXPECT_NE(further.err.find("holds weights alone"), std::string::npos) << further.err;
+  // Its summary lost, there is nothing left to do but to write it again.
+  fs::remove(job.output("weights") + "/summary.json");
+  EXPECT_EQ(job.trained("weights", {"checkpoint.final=weights"}).weights_sha256, hash);
+
+  EXPECT_EQ(job.trained("none", {"checkpoint.final=none"}).weights_sha256, hash);
+  EXPECT_TRUE(fs::exists(job.output("none") + "/checkpoint-4"));
+  EXPECT_FALSE(fs::exists(job.output("none") + "/checkpoint-8"));
 }
 
 TEST(HfRun, NeedsItsFolderNoMoreOnceItHasBegun) {
@@ -227,7 +315,7 @@ TEST(HfRun, LoraBeginsAsTheModelItself) {
   job.at_rest("base", {});
   job.at_rest("lora", {"train.lora.rank=4"});
   EXPECT_EQ(job.loss("base"), job.loss("lora"));
-  const SafetensorsReader kept(job.output("lora") + "/checkpoint-1/model.safetensors");
+  const SafetensorsReader kept(job.output("lora") + "/checkpoint-1/trained.safetensors");
   const TensorEntry& a = kept.at("base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight");
   EXPECT_EQ(a.tensor.shape, (Shape{4, 16}));
   std::vector<float> values(64);

@@ -75,7 +75,8 @@ HfSource::HfSource(std::string folder, const HfSourceOptions& options) : folder_
   }
   make_model(options);
   if (options.weights) {
-    files_ = std::make_unique<HfWeightFiles>(folder_);
+    files_ =
+        std::make_unique<HfWeightFiles>(options.weights_folder.empty() ? folder_ : options.weights_folder);
     const auto match = [&] {
       return match_weights(*files_, *model_, parameter_specs(model_->build({})),
                            is_classifier(model_->head) || options.head.has_value());
@@ -106,6 +107,13 @@ void HfSource::make_model(const HfSourceOptions& options) {
 DType HfSource::stored(std::string_view parameter) const {
   const auto found = std::ranges::find(match_.taken, parameter, &WeightMatch::Taken::name);
   return found == match_.taken.end() ? DType::kF32 : found->from->spec().dtype;
+}
+
+const StoredTensor* HfSource::find(const TensorSpec& parameter) const {
+  const auto found = std::ranges::find(match_.taken, parameter.name, &WeightMatch::Taken::name);
+  if (found == match_.taken.end()) return nullptr;
+  const TensorSpec& stored = found->from->spec();
+  return stored.dtype == parameter.dtype && stored.shape == parameter.shape ? found->from : nullptr;
 }
 
 ModelFamily HfSource::make_family() const {

@@ -17,6 +17,7 @@ namespace lockstep {
 
 struct HfSourceOptions {
   bool weights = true;                  // false: parameters are drawn, and no file of weights is needed
+  std::string weights_folder = {};      // where they lie, if not beside config.json
   std::optional<HfHead> head = {};      // unset: that of the class which config.json names
   std::optional<int64_t> classes = {};  // unset: as many as config.json names labels
 };
@@ -40,6 +41,8 @@ class HfSource {
   const WeightMatch& match() const { return match_; }
   // The type that the parameter's values are stored in; f32 where they are drawn.
   DType stored(std::string_view parameter) const;
+  // Where this parameter's values lie, if in its type and shape; null: it is drawn, or kept in another type.
+  const StoredTensor* find(const TensorSpec& parameter) const;
   // The files beside, name and content (model/hf/weight_files.h).
   std::vector<std::pair<std::string, std::string>> companions() const { return hf_companions(folder_); }
 

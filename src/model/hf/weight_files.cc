@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/sha256.h"
+#include "base/thread_pool.h"
 #include "model/hf/weight_index.h"
 
 namespace lockstep {
@@ -45,6 +46,11 @@ bool is_blob_of_snapshot(const fs::path& folder, const fs::path& target) {
 }
 
 [[noreturn]] void refuse_without_weights(const std::string& folder, const std::string& wanted) {
+  if (is_there(in_folder(folder, kTrainedWeights)))
+    throw UserError(
+        "{} is a checkpoint that holds what was trained alone: export it first, as a whole model (lockstep "
+        "export {} --to hf --merge) or as an adapter (--to peft)",
+        folder, folder);
   for (const std::string_view name : kPickles)
     if (is_there(in_folder(folder, name)))
       throw UserError(
@@ -131,6 +137,10 @@ const StoredTensor* HfWeightFiles::find(std::string_view name) const {
   return found == tensors_.end() || found->spec().name != name ? nullptr : &*found;
 }
 
+void HfWeightFiles::read(const StoredTensor& tensor, int64_t first, std::span<std::byte> into) const {
+  files_[tensor.file]->read(tensor.entry, into, first);
+}
+
 FileMapping HfWeightFiles::map(const StoredTensor& tensor, int64_t first, int64_t bytes) const {
   return files_[tensor.file]->map(tensor.entry, first, bytes);
 }
@@ -164,6 +174,23 @@ std::string hash_of_weights(const std::vector<WeightPiece>& pieces, const std::v
     whole.update(hashes[i]);
   }
   return whole.finish();
+}
+
+std::string hash_of_tensors(const HfWeightFiles& files, std::vector<const StoredTensor*> tensors,
+                            ThreadPool& pool) {
+  const std::vector<WeightPiece> pieces = pieces_of(std::move(tensors));
+  std::vector<std::string> hashes(pieces.size());
+  std::vector<std::vector<std::byte>> read(static_cast<size_t>(pool.threads()));
+  pool.run_indexed(static_cast<int64_t>(pieces.size()), [&](int64_t task, int thread) {
+    const WeightPiece& piece = pieces[static_cast<size_t>(task)];
+    std::vector<std::byte>& bytes = read[static_cast<size_t>(thread)];
+    bytes.resize(static_cast<size_t>(piece.bytes));
+    files.read(*piece.tensor, piece.first, bytes);
+    Sha256 hash;
+    hash.update(bytes);
+    hashes[static_cast<size_t>(task)] = hash.finish();
+  });
+  return hash_of_weights(pieces, hashes);
 }
 
 std::vector<std::pair<std::string, std::string>> hf_companions(const std::string& folder) {

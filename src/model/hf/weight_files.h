@@ -15,6 +15,11 @@
 
 namespace lockstep {
 
+class ThreadPool;
+
+// What a checkpoint holds where the rest of its weights lies in another folder (model/hf/base_folder.h).
+inline constexpr const char* kTrainedWeights = "trained.safetensors";
+
 struct StoredTensor {
   TensorEntry entry;
   size_t file = 0;
@@ -34,6 +39,9 @@ class HfWeightFiles {
   const std::string& file_of(const StoredTensor& tensor) const { return paths_[tensor.file]; }
   size_t file_count() const { return paths_.size(); }
 
+  // Fills `into` with the tensor's bytes from `first` on. For those who read all of a large model: nothing is
+  // mapped, which threads of one process have to wait for each other to do.
+  void read(const StoredTensor& tensor, int64_t first, std::span<std::byte> into) const;
   // Bytes [first, first + bytes) of the tensor, in memory as long as the result lives.
   FileMapping map(const StoredTensor& tensor, int64_t first, int64_t bytes) const;
   bool same_bytes(const StoredTensor& a, const StoredTensor& b) const;
@@ -59,6 +67,9 @@ std::vector<WeightPiece> pieces_of(std::vector<const StoredTensor*> tensors);
 // What names these tensors and their values, whichever files they lie in: over names, types and shapes, and
 // the SHA-256 of every piece.
 std::string hash_of_weights(const std::vector<WeightPiece>& pieces, const std::vector<std::string>& hashes);
+// The same of tensors whose bytes nobody needs otherwise.
+std::string hash_of_tensors(const HfWeightFiles& files, std::vector<const StoredTensor*> tensors,
+                            ThreadPool& pool);
 
 // The path of a file of the folder. A link must stay in the folder, or lead into the store of blobs beside
 // the snapshots that Hugging Face's cache keeps; throws UserError for others, and where there is no file.

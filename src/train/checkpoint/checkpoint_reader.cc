@@ -40,4 +40,8 @@ const SafetensorsReader& CheckpointReader::tensors(const std::string& file) cons
   return found->second;
 }
 
+const SafetensorsReader& CheckpointReader::weights() const {
+  return tensors(has_tensors(kTrainedFile) ? kTrainedFile : kModelFile);
+}
+
 }  // namespace lockstep

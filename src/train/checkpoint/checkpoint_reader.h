@@ -34,6 +34,8 @@ class CheckpointReader {
   // One of its safetensors files: kModelFile, kOptimizerFile.
   bool has_tensors(const std::string& file) const { return tensors_.contains(file); }
   const SafetensorsReader& tensors(const std::string& file) const;
+  // kModelFile or, where the frozen weights lie in a folder of their own, kTrainedFile.
+  const SafetensorsReader& weights() const;
 
  private:
   void read_state();

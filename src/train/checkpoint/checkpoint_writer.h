@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/hf/weight_files.h"
 #include "safetensors/header.h"
 #include "train/checkpoint/checkpoint_folder.h"
 #include "train/checkpoint/identity.h"
@@ -18,6 +19,9 @@
 namespace lockstep {
 
 inline constexpr const char* kModelFile = "model.safetensors";
+// Instead of it, where frozen weights stay in the folder that they came from (model/hf/base_folder.h).
+// Another name, so that nobody takes it for a whole model.
+inline constexpr const char* kTrainedFile = kTrainedWeights;
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
 inline constexpr const char* kResidualFile = "residual.safetensors";  // of compression with feedback
 inline constexpr const char* kAverageFile = "average.safetensors";    // where a moving average is kept

@@ -9,15 +9,18 @@
 
 #include "backend/backend.h"
 #include "graph/graph.h"
+#include "model/hf/source.h"
 #include "train/checkpoint/checkpoint_reader.h"
 
 namespace lockstep {
 
 class SavedWeights {
  public:
-  // Those that are inputs of the evaluation graph. Throws UserError that lists all that the checkpoint does
-  // not have in the graph's type and shape.
-  SavedWeights(const CheckpointReader& checkpoint, const Graph& graph, Backend& backend);
+  // Those that are inputs of the evaluation graph; what the checkpoint leaves to the folder that its run
+  // began with is read there. Throws UserError that lists all that is not there in the graph's type and
+  // shape.
+  SavedWeights(const CheckpointReader& checkpoint, const HfSource* base, const Graph& graph,
+               Backend& backend);
 
   void* address(std::string_view name) const;
   int64_t bytes() const { return bytes_; }

@@ -9,6 +9,7 @@ namespace lockstep {
 namespace {
 
 constexpr const char* kStepsApplied = "steps_applied";
+constexpr const char* kWeightsAlone = "weights_alone";
 
 TensorSpec spec_of(const StateTensor& tensor) { return {tensor.name, tensor.dtype, tensor.shape}; }
 
@@ -24,38 +25,45 @@ std::byte* byte_of(const StateTensor& tensor, int64_t first) {
   return static_cast<std::byte*>(tensor.data) + first;
 }
 
-TensorFile file_of(std::string name, Backend& backend, const std::vector<StateTensor>& tensors,
-                   const SplitTensors& split, std::span<std::byte> staging) {
+// Those who read and write what is split know a tensor by where it stands in the state's lists.
+using Tensors = std::vector<const StateTensor*>;
+
+Tensors all_of(const std::vector<StateTensor>& tensors) {
+  Tensors all;
+  for (const StateTensor& tensor : tensors) all.push_back(&tensor);
+  return all;
+}
+
+TensorFile file_of(std::string name, Backend& backend, Tensors tensors, const SplitTensors& split,
+                   std::span<std::byte> staging) {
   TensorFile file;
   file.name = std::move(name);
-  for (const StateTensor& tensor : tensors) file.tensors.push_back(spec_of(tensor));
-  file.feed = [&backend, &tensors, &split, staging](const TensorSpec& wanted, const ByteSink& sink) {
-    const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                    [&](const StateTensor& tensor) { return tensor.name == wanted.name; });
-    for_pieces(*found, staging, [&](int64_t first, std::span<std::byte> host) {
-      if (found->is_whole())
-        backend.download(host.data(), byte_of(*found, first), static_cast<int64_t>(host.size()));
+  for (const StateTensor* tensor : tensors) file.tensors.push_back(spec_of(*tensor));
+  file.feed = [&backend, tensors = std::move(tensors), &split, staging](const TensorSpec& wanted,
+                                                                        const ByteSink& sink) {
+    const StateTensor& found =
+        **std::ranges::find(tensors, wanted.name, [](const StateTensor* tensor) { return tensor->name; });
+    for_pieces(found, staging, [&](int64_t first, std::span<std::byte> host) {
+      if (found.is_whole())
+        backend.download(host.data(), byte_of(found, first), static_cast<int64_t>(host.size()));
       else
-        split.read(*found, first, host);
+        split.read(found, first, host);
       sink(host);
     });
   };
   return file;
 }
 
-void read_back(const CheckpointReader& reader, const std::string& file, Backend& backend,
-               const std::vector<StateTensor>& tensors, const SplitTensors& split,
-               std::span<std::byte> staging) {
-  if (tensors.empty()) return;
-  const SafetensorsReader& from = reader.tensors(file);
-  for (const StateTensor& tensor : tensors) {
-    const TensorEntry& entry = from.at(spec_of(tensor));
-    for_pieces(tensor, staging, [&](int64_t first, std::span<std::byte> host) {
+void read_back(const SafetensorsReader& from, Backend& backend, const Tensors& tensors,
+               const SplitTensors& split, std::span<std::byte> staging) {
+  for (const StateTensor* tensor : tensors) {
+    const TensorEntry& entry = from.at(spec_of(*tensor));
+    for_pieces(*tensor, staging, [&](int64_t first, std::span<std::byte> host) {
       from.read(entry, host, first);
-      if (tensor.is_whole())
-        backend.upload(byte_of(tensor, first), host.data(), static_cast<int64_t>(host.size()));
+      if (tensor->is_whole())
+        backend.upload(byte_of(*tensor, first), host.data(), static_cast<int64_t>(host.size()));
       else
-        split.write(tensor, first, host);
+        split.write(*tensor, first, host);
     });
   }
 }
@@ -82,8 +90,11 @@ TrainingCheckpoints::TrainingCheckpoints(const std::string& folder, int64_t keep
 
 void TrainingCheckpoints::finish() { writer_->finish(); }
 
-void TrainingCheckpoints::save(TrainStep& train, int64_t step, nlohmann::json state, bool best) {
+void TrainingCheckpoints::save(TrainStep& train, int64_t step, nlohmann::json state, bool best,
+                               bool weights_alone) {
   const TrainState& tensors = train.state();
+  Tensors model = all_of(tensors.model());
+  std::erase_if(model, [this](const StateTensor* tensor) { return left_out_.contains(tensor->name); });
   CheckpointContent content;
   content.step = step;
   content.identity = identity_;
@@ -92,14 +103,15 @@ void TrainingCheckpoints::save(TrainStep& train, int64_t step, nlohmann::json st
   content.texts = texts_;
   content.best = best;
   content.also_keep = retained_;
-  content.tensors.push_back(file_of(kModelFile, train.backend(), tensors.model(), split_, staging_));
-  if (!tensors.optimizer().empty())
-    content.tensors.push_back(
-        file_of(kOptimizerFile, train.backend(), tensors.optimizer(), split_, staging_));
-  if (!tensors.averages().empty())
-    content.tensors.push_back(file_of(kAverageFile, train.backend(), tensors.averages(), split_, staging_));
-  if (!tensors.residuals().empty())
-    content.tensors.push_back(file_of(kResidualFile, train.backend(), tensors.residuals(), split_, staging_));
+  if (weights_alone) content.state[kWeightsAlone] = true;
+  const auto add = [&](const char* name, Tensors list) {
+    if (!list.empty())
+      content.tensors.push_back(file_of(name, train.backend(), std::move(list), split_, staging_));
+  };
+  add(left_out_.empty() ? kModelFile : kTrainedFile, std::move(model));
+  if (!weights_alone) add(kOptimizerFile, all_of(tensors.optimizer()));
+  add(kAverageFile, all_of(tensors.averages()));
+  if (!weights_alone) add(kResidualFile, all_of(tensors.residuals()));
   writer_->save(std::move(content), tensors.gate().hold());
   last_step_ = step;
 }
@@ -139,6 +151,17 @@ void require_identity(const CheckpointReader& checkpoint, const Identity& own) {
       checkpoint.path(), differences);
 }
 
+bool holds_weights_alone(const CheckpointReader& checkpoint) {
+  return checkpoint.state().contains(kWeightsAlone);
+}
+
+void refuse_to_go_on(const std::string& checkpoint) {
+  throw UserError(
+      "{} holds weights alone (checkpoint.final: weights), without what the optimizer needs to go on; start "
+      "another run from it (train.init_from.run), or start over with --fresh",
+      checkpoint);
+}
+
 std::optional<TrainingCheckpoints::Restored> TrainingCheckpoints::restore(TrainStep& train) {
   writer_->finish();
   const auto latest = latest_checkpoint(folder_);
@@ -160,17 +183,28 @@ TrainingCheckpoints::Restored TrainingCheckpoints::load(TrainStep& train, const 
   require_identity(reader, identity_);
   const TrainState& tensors = train.state();
   tensors.gate().wait();
-  read_back(reader, kModelFile, train.backend(), tensors.model(), split_, staging_);
-  read_back(reader, kOptimizerFile, train.backend(), tensors.optimizer(), split_, staging_);
-  read_back(reader, kAverageFile, train.backend(), tensors.averages(), split_, staging_);
-  read_back(reader, kResidualFile, train.backend(), tensors.residuals(), split_, staging_);
+  const auto put_back = [&](const SafetensorsReader& from, const Tensors& list) {
+    read_back(from, train.backend(), list, split_, staging_);
+  };
+  // One that holds all is as good where some would be left out.
+  Tensors model = all_of(tensors.model());
+  std::erase_if(model, [&](const StateTensor* tensor) {
+    return left_out_.contains(tensor->name) && !reader.weights().contains(tensor->name);
+  });
+  put_back(reader.weights(), model);
+  const bool alone = holds_weights_alone(reader);
+  if (!alone && !tensors.optimizer().empty())
+    put_back(reader.tensors(kOptimizerFile), all_of(tensors.optimizer()));
+  if (!tensors.averages().empty()) put_back(reader.tensors(kAverageFile), all_of(tensors.averages()));
+  if (!alone && !tensors.residuals().empty())
+    put_back(reader.tensors(kResidualFile), all_of(tensors.residuals()));
   try {
     // Not get(): that would take any other number too, and one that is no int64 at that.
     train.restored(reader.state().at(kStepsApplied).get_ref<const int64_t&>());
   } catch (const nlohmann::json::exception& error) {
     throw UserError("{}: state.json is not what this version writes: {}", path, error.what());
   }
-  return {path, reader.state()};
+  return {path, reader.state(), alone};
 }
 
 void TrainingCheckpoints::discard_all() {

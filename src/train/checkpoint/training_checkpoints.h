@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,11 +26,16 @@ CheckpointReader open_checkpoint(const std::string& path);
 // UserError unless it was written by a run of this identity.
 void require_identity(const CheckpointReader& checkpoint, const Identity& own);
 
+// As the last one of a run may: evaluated and exported, but nobody makes another step from it.
+bool holds_weights_alone(const CheckpointReader& checkpoint);
+[[noreturn]] void refuse_to_go_on(const std::string& checkpoint);
+
 class TrainingCheckpoints {
  public:
   struct Restored {  // NOLINT(bugprone-exception-escape): the JSON library asserts in a move that is noexcept
     std::string path;
     nlohmann::json state;
+    bool weights_alone = false;
   };
 
   // `texts` are files that go into every checkpoint: name, content.
@@ -37,12 +43,15 @@ class TrainingCheckpoints {
                       std::vector<std::pair<std::string, std::string>> texts);
   // Before anything is saved or restored, where tensors are split. The thread that writes checkpoints reads.
   void split_with(SplitTensors split) { split_ = std::move(split); }
+  // Before anything is saved or restored: tensors of the model that checkpoints do not hold, since they never
+  // change and lie elsewhere. Whoever restores has put them into the state.
+  void leave_out(std::set<std::string> names) { left_out_ = std::move(names); }
   // The checkpoint of this step stays until another is named, however many come after it.
   void retain(int64_t step) { retained_ = step; }
 
   // Returns at once: tensors are read and the disk is written meanwhile. Whatever changes the state waits
-  // until it has been read (StateGate).
-  void save(TrainStep& train, int64_t step, nlohmann::json state, bool best);
+  // until it has been read (StateGate). With the weights alone nobody can go on from it.
+  void save(TrainStep& train, int64_t step, nlohmann::json state, bool best, bool weights_alone = false);
   // Waits at most so long; whether the state of the last save has been read.
   bool read_within(std::chrono::milliseconds time) { return writer_->read_within(time); }
   // Waits until all that was saved is on the disk.
@@ -70,6 +79,7 @@ class TrainingCheckpoints {
   Identity identity_;
   std::vector<std::pair<std::string, std::string>> texts_;
   SplitTensors split_;
+  std::set<std::string> left_out_;
   std::vector<std::byte> staging_;
   std::unique_ptr<BackgroundCheckpointWriter> writer_;  // whose thread uses the staging memory
   std::optional<int64_t> last_step_, retained_;

@@ -10,6 +10,7 @@
 #include "model/gpt.h"
 #include "model/resnet.h"
 #include "model/tabular.h"
+#include "train/state/state_hash.h"
 #include "train/step/synthetic.h"
 #include "train/step/train_step.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/convert.h"
 #include "base/error.h"
-#include "base/sha256.h"
 #include "graph/op_def.h"
 #include "train/state/initial_params.h"
 #include "train/update/ema.h"
@@ -16,8 +16,6 @@ namespace {
 constexpr int64_t kFloat = sizeof(float);
 // Host copies are made in pieces: one of the largest tensor would be the peak of the whole run.
 constexpr int64_t kPiece = 1 << 16;  // elements
-// Of a tensor that is split, which costs a message each.
-constexpr int64_t kSplitPiece = 1 << 20;  // bytes
 
 char* at(void* base, int64_t elements, DType dtype = DType::kF32) {
   return static_cast<char*>(base) + elements * size_of(dtype);
@@ -25,8 +23,7 @@ char* at(void* base, int64_t elements, DType dtype = DType::kF32) {
 
 void widen(DType dtype, std::span<const std::byte> stored, std::vector<float>& values) {
   values.resize(stored.size() / static_cast<size_t>(size_of(dtype)));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(read_element(dtype, stored.data(), static_cast<int64_t>(i)));
+  convert_elements(dtype, stored.data(), DType::kF32, values.data(), static_cast<int64_t>(values.size()));
 }
 
 }  // namespace
@@ -470,39 +467,6 @@ int64_t TrainState::bytes() const {
 std::vector<StatePiece> pieces_of(const StateTensor& tensor) {
   if (tensor.is_whole()) return {{0, tensor.shape.numel(), tensor.data}};
   return tensor.pieces;
-}
-
-std::string sha256_of(std::vector<const StateTensor*> tensors, const SplitTensors::Read& read) {
-  std::ranges::sort(tensors, {}, &StateTensor::name);
-  Sha256 hash;
-  std::vector<std::byte> piece;
-  std::vector<float> values;
-  for (const StateTensor* tensor : tensors) {
-    hash.update(tensor->name);
-    hash.update(name_of(tensor->dtype));
-    hash.update(to_string(tensor->shape));
-    const int64_t most = tensor->is_whole() ? kPiece : kSplitPiece;
-    for (int64_t first = 0; first < tensor->bytes(); first += most) {
-      piece.resize(static_cast<size_t>(std::min(most, tensor->bytes() - first)));
-      read(*tensor, first, piece);
-      const bool narrow = tensor->dtype == DType::kBF16 || tensor->dtype == DType::kF16;
-      if (narrow) widen(tensor->dtype, piece, values);
-      hash.update(narrow ? std::as_bytes(std::span<const float>(values)) : std::span<const std::byte>(piece));
-    }
-  }
-  return hash.finish();
-}
-
-std::string sha256_of(Backend& backend, const std::vector<StateTensor>& tensors,
-                      const SplitTensors::Read& split) {
-  std::vector<const StateTensor*> known;
-  for (const StateTensor& tensor : tensors)
-    if (tensor.is_whole() || split) known.push_back(&tensor);
-  return sha256_of(known, [&](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
-    if (!tensor.is_whole()) return split(tensor, first, into);
-    backend.download(into.data(), static_cast<const char*>(tensor.data) + first,
-                     static_cast<int64_t>(into.size()));
-  });
 }
 
 }  // namespace lockstep

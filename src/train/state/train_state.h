@@ -216,11 +216,4 @@ class TrainState {
   Buffer* residual_memory_ = nullptr;  // of this worker; one of buffers_
 };
 
-// SHA-256 over the tensors sorted by name: name, dtype, shape, then the values, those of 16-bit types as f32
-// (docs/design.md). `read` brings some bytes of a tensor, from the given one on.
-std::string sha256_of(std::vector<const StateTensor*> tensors, const SplitTensors::Read& read);
-// Of tensors that are here, and those that are split where `split` reads them.
-std::string sha256_of(Backend& backend, const std::vector<StateTensor>& tensors,
-                      const SplitTensors::Read& split = {});
-
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include "model/resnet.h"
 #include "model/stored_params.h"
 #include "model/tabular.h"
+#include "train/state/state_hash.h"
 #include "train/step/synthetic.h"
 #include "train/step/train_step.h"
 
@@ -153,11 +154,12 @@ TEST(PureBf16, TheHashIsOverF32Values) {
   const std::vector<uint16_t> stored = {to_bf16(1.5f), to_bf16(-2.0f), to_bf16(0.1f)};
   std::vector<float> wide;
   for (const uint16_t bits : stored) wide.push_back(from_bf16(bits));
-  Sha256 hash;
+  Sha256 values, hash;
+  values.update(std::as_bytes(std::span<const float>(wide)));
   hash.update(std::string_view("w"));
   hash.update(name_of(DType::kBF16));
   hash.update(to_string(Shape{3}));
-  hash.update(std::as_bytes(std::span<const float>(wide)));
+  hash.update(values.finish());
   EXPECT_EQ(sha256_of(*backend, {{"w", DType::kBF16, {3}, const_cast<uint16_t*>(stored.data())}}),
             hash.finish());
 }

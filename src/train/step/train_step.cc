@@ -9,6 +9,7 @@
 #include "graph/op_def.h"
 #include "passes/bf16.h"
 #include "train/state/group_memory.h"
+#include "train/state/state_hash.h"
 #include "train/sums/device_exchange.h"
 #include "train/update/update.h"
 
@@ -692,11 +693,10 @@ std::string TrainStep::weights_sha256() {
   std::vector<const StateTensor*> held;
   for (const StateTensor& tensor : state().model())
     if (state_.is_held_here(tensor)) held.push_back(&tensor);
-  return sha256_of(held, [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
-    if (!tensor.is_whole()) return read_together(tensor, first, into);
-    backend_.download(into.data(), static_cast<const char*>(tensor.data) + first,
-                      static_cast<int64_t>(into.size()));
-  });
+  return sha256_of(backend_, std::move(held),
+                   [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
+                     read_together(tensor, first, into);
+                   });
 }
 
 int64_t TrainStep::param_count() const {
