@@ -170,6 +170,19 @@ class LateRecording : public Recording {
   LateQueue& queue_;
 };
 
+// A kernel that work in a queue holds on to, where whoever made it has gone: what a GPU was given runs too.
+class LateKernel : public Kernel {
+ public:
+  explicit LateKernel(std::unique_ptr<Kernel> inner) : inner_(std::move(inner)) {}
+  void run(const KernelArgs& args) override { inner_->run(args); }
+  int64_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+  KernelMemory memory() const override { return inner_->memory(); }
+  const std::shared_ptr<Kernel>& inner() const { return inner_; }
+
+ private:
+  std::shared_ptr<Kernel> inner_;
+};
+
 class LateStream : public Stream {
  public:
   LateStream(AddressSpace& addresses, Failure& failure)
@@ -181,10 +194,12 @@ class LateStream : public Stream {
       for (void* address : given) all.push_back(addresses_.behind(address));
       return all;
     };
-    put([&kernel, &failure = failure_, inputs = behind(args.inputs), outputs = behind(args.outputs),
-         workspace = addresses_.behind(args.workspace)] {
+    const auto* const late = dynamic_cast<const LateKernel*>(&kernel);
+    LOCKSTEP_CHECK(late != nullptr, "a kernel that another device chose");
+    put([kernel = late->inner(), &failure = failure_, inputs = behind(args.inputs),
+         outputs = behind(args.outputs), workspace = addresses_.behind(args.workspace)] {
       failure.count_kernel();
-      kernel.run({inputs, outputs, workspace});
+      kernel->run({inputs, outputs, workspace});
     });
   }
   void copy(void* to, const void* from, int64_t bytes) override {
@@ -383,7 +398,11 @@ class LateBackend : public Backend {
   std::string name() const override { return "late"; }
   std::string architecture() const override { return cpu_->architecture(); }
   int host_threads() const override { return cpu_->host_threads(); }
-  KernelChoice choose(const Graph& graph, const Node& node) override { return cpu_->choose(graph, node); }
+  KernelChoice choose(const Graph& graph, const Node& node) override {
+    KernelChoice choice = cpu_->choose(graph, node);
+    if (choice.kernel != nullptr) choice.kernel = std::make_unique<LateKernel>(std::move(choice.kernel));
+    return choice;
+  }
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryKind kind) override {
     if (kind == MemoryKind::kHost) return cpu_->allocate(bytes, kind);
     if (kind == MemoryKind::kPinned)
