@@ -232,6 +232,13 @@ struct Device {
   std::array<LateStream, kStreamKinds> streams{LateStream(addresses, failure), LateStream(addresses, failure),
                                                LateStream(addresses, failure)};
   LateStream& stream(StreamKind kind) { return streams[static_cast<size_t>(kind)]; }
+  // Runs the task, which gives memory back, behind all that is on the streams now.
+  void leave(std::function<void()> task) {
+    LateStream& compute = stream(StreamKind::kCompute);
+    for (LateStream& other : streams)
+      if (&other != &compute) compute.wait(other.record());
+    compute.queue().put(std::move(task));
+  }
   // Work that is left over may wait for that of another stream.
   void drain() {
     for (LateStream& stream : streams) try {
@@ -242,7 +249,7 @@ struct Device {
   ~Device() { drain(); }
 };
 
-// Goes back when the work that was put on the compute stream before has run.
+// Goes back when the work that was put on any stream before has run, also where nobody waits for it any more.
 class LateBuffer : public Buffer {
  public:
   LateBuffer(std::shared_ptr<Device> device, std::unique_ptr<Buffer> behind)
@@ -251,12 +258,9 @@ class LateBuffer : public Buffer {
   }
   ~LateBuffer() override {
     if (at_ == nullptr) return;
-    Device& device = *device_;
-    device.stream(StreamKind::kCompute)
-        .queue()
-        .put([&device, at = at_, behind = std::shared_ptr<Buffer>(std::move(behind_))] {
-          device.addresses.release(at);
-        });
+    device_->leave([&device = *device_, at = at_, behind = std::shared_ptr<Buffer>(std::move(behind_))] {
+      device.addresses.release(at);
+    });
   }
   LateBuffer(const LateBuffer&) = delete;
   LateBuffer& operator=(const LateBuffer&) = delete;
@@ -353,6 +357,23 @@ class LateSharing : public DeviceSharing {
   std::map<void*, int> files_;
 };
 
+class PinnedBuffer : public Buffer {
+ public:
+  PinnedBuffer(std::shared_ptr<Device> device, std::unique_ptr<Buffer> memory)
+      : device_(std::move(device)), memory_(std::move(memory)) {}
+  ~PinnedBuffer() override {
+    device_->leave([memory = memory_] {});
+  }
+  PinnedBuffer(const PinnedBuffer&) = delete;
+  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+  void* data() override { return memory_->data(); }
+  int64_t bytes() const override { return memory_->bytes(); }
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<Buffer> memory_;
+};
+
 class LateBackend : public Backend {
  public:
   LateBackend(int threads, int64_t fails_at, bool shares)
@@ -364,7 +385,9 @@ class LateBackend : public Backend {
   int host_threads() const override { return cpu_->host_threads(); }
   KernelChoice choose(const Graph& graph, const Node& node) override { return cpu_->choose(graph, node); }
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryKind kind) override {
-    if (kind != MemoryKind::kDevice) return cpu_->allocate(bytes, kind);
+    if (kind == MemoryKind::kHost) return cpu_->allocate(bytes, kind);
+    if (kind == MemoryKind::kPinned)
+      return std::make_unique<PinnedBuffer>(device_, cpu_->allocate(bytes, kind));
     return std::make_unique<LateBuffer>(device_, cpu_->allocate(bytes, kind));
   }
   DeviceSharing* sharing() override { return sharing_.get(); }

@@ -30,6 +30,7 @@ void set_synthetic_inputs(TrainStep& train, const Model& model, uint64_t seed, i
     const Type& type = model.graph.type(input.value);
     const std::string& name = model.graph.name(input.value);
     const Philox random(seed, static_cast<uint64_t>(step) * 4096 + index++);
+    if (!train.has_input(name)) continue;  // another stage's
     const int64_t bound = integer_bound(model, name);
     const auto integer = [&](uint64_t i) {
       return static_cast<int64_t>(random.uniform(i) * static_cast<float>(bound));

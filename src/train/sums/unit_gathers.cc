@@ -37,8 +37,9 @@ UnitGathers::UnitGathers(Group& group, Backend& backend, const void* owned, cons
     pieces_[unit].push_back({buckets[b], own[static_cast<size_t>(b)], held});
     held += own[static_cast<size_t>(b)].size();
   }
-  if (peers_) return find_peer_pieces(layout, ownership);
-  if (const int64_t bytes = planned_bytes(layout, ownership, backend.memory()); bytes > 0)
+  if (peers_)
+    find_peer_pieces(layout, ownership);
+  else if (const int64_t bytes = planned_bytes(layout, ownership, backend.memory()); bytes > 0)
     staging_ = group.allocate(bytes);
 }
 
