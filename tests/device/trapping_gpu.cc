@@ -29,9 +29,29 @@ class Trap : public Kernel {
   std::atomic<int64_t>& left_;
 };
 
+// Records nothing: what is replayed runs no kernel's host side, where the trap lies.
+class PlainStream : public Stream {
+ public:
+  explicit PlainStream(Stream& inner) : inner_(inner) {}
+  void enqueue(Kernel& kernel, const KernelArgs& args) override { inner_.enqueue(kernel, args); }
+  void copy(void* to, const void* from, int64_t bytes) override { inner_.copy(to, from, bytes); }
+  void zero(void* at, int64_t bytes) override { inner_.zero(at, bytes); }
+  EventPtr record() override { return inner_.record(); }
+  void wait(const EventPtr& event) override { inner_.wait(event); }
+  void synchronize() override { inner_.synchronize(); }
+
+ private:
+  Stream& inner_;
+};
+
 class TrappingGpu : public Backend {
  public:
-  explicit TrappingGpu(int64_t fails_at) : left_(fails_at), gpu_(make_cuda_backend({})) {}
+  explicit TrappingGpu(int64_t fails_at)
+      : left_(fails_at),
+        gpu_(make_cuda_backend({})),
+        streams_{PlainStream(gpu_->stream(StreamKind::kCompute)),
+                 PlainStream(gpu_->stream(StreamKind::kCommunication)),
+                 PlainStream(gpu_->stream(StreamKind::kCopy))} {}
 
   std::string name() const override { return gpu_->name(); }
   std::string architecture() const override { return gpu_->architecture(); }
@@ -48,11 +68,12 @@ class TrappingGpu : public Backend {
   std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryKind kind) override {
     return gpu_->allocate(bytes, kind);
   }
-  Stream& stream(StreamKind kind) override { return gpu_->stream(kind); }
+  Stream& stream(StreamKind kind) override { return streams_[static_cast<size_t>(kind)]; }
 
  private:
   std::atomic<int64_t> left_;
   std::unique_ptr<Backend> gpu_;
+  std::array<PlainStream, kStreamKinds> streams_;
 };
 
 }  // namespace

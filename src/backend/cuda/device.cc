@@ -15,10 +15,6 @@
 
 namespace lockstep::cuda {
 
-#ifndef LOCKSTEP_CUDNN_FRONTEND
-class KeptPlans {};
-#endif
-
 namespace {
 
 // Of the device's memory, for each worker: its context, the code of kernels, and what libraries keep beside a
@@ -31,8 +27,10 @@ constexpr int64_t kCodeBytes = int64_t{512} << 20;
 
 }  // namespace
 
-Device::Device(int ordinal, int threads, bool tf32)
-    : ordinal_(ordinal), tf32_(tf32), kept_plans_(std::make_unique<KeptPlans>()), side_work_(threads) {
+Device::Device(int ordinal, int threads, bool tf32) : ordinal_(ordinal), tf32_(tf32), side_work_(threads) {
+#ifdef LOCKSTEP_CUDNN_FRONTEND
+  kept_plans_ = std::make_shared<KeptPlans>();
+#endif
   if (const std::string reason = refuse_driver(); !reason.empty()) throw_missing(reason);
   std::packaged_task<void()> opening([this] { open(); });
   opened_ = opening.get_future().share();
@@ -80,12 +78,7 @@ Device::~Device() {
   side_work_.stop();
   if (!is_open_) return;
   cudaSetDevice(ordinal_);
-  if (cudaDeviceSynchronize() != cudaSuccess) {
-    static_cast<void>(generated_.release());
-    static_cast<void>(product_choices_.release());
-    static_cast<void>(kept_plans_.release());
-    return;
-  }
+  if (cudaDeviceSynchronize() != cudaSuccess) return;
   reap(true);
   generated_.reset();
   product_choices_.reset();
@@ -151,6 +144,13 @@ void* Device::allocate_pinned(int64_t bytes) {
   require(cudaHostAlloc(&memory, static_cast<size_t>(bytes), cudaHostAllocPortable), "pinned memory");
   std::fill_n(static_cast<char*>(memory), bytes, char{0});
   return memory;
+}
+
+void Device::copy_constants(void* to, const void* from, int64_t bytes) const {
+  use();
+  require(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, setup_),
+          "copying constants");
+  require(cudaStreamSynchronize(setup_), "copying constants");
 }
 
 // Never throws, for it is called while something else is told: a device that has failed gives no events, and
@@ -313,10 +313,6 @@ GeneratedKernels& Device::generated() {
   times_.timed("NVRTC library", [] { return nvrtc().version; });
   generated_ = std::make_unique<GeneratedKernels>(*this);
   return *generated_;
-}
-
-void copy_constants(void* to, const void* from, int64_t bytes) {
-  require(cudaMemcpy(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice), "copying constants");
 }
 
 }  // namespace lockstep::cuda

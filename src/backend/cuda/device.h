@@ -63,6 +63,9 @@ class Device {
   // Given back to the system when all that is on the streams now has run.
   void free_later(void* memory, MemoryKind kind);
 
+  // To new memory that nothing on a stream uses yet; done on return.
+  void copy_constants(void* to, const void* from, int64_t bytes) const;
+
   // The most that was allocated at once.
   int64_t peak_bytes() const;
   // For one of the workers who divide this host's devices: of what was free at first.
@@ -126,7 +129,7 @@ class Device {
   bool asked_for_cudnn_ = false;
   std::string cudnn_refusal_;
   std::unique_ptr<GeneratedKernels> generated_;
-  std::unique_ptr<KeptPlans> kept_plans_;
+  std::shared_ptr<KeptPlans> kept_plans_;  // none in a program without cuDNN
 
   SideWork side_work_;
   std::atomic<bool> is_open_ = false;
@@ -144,7 +147,7 @@ class DeviceArray {
     device.use();
     const auto bytes = static_cast<int64_t>(values.size_bytes());
     data_ = static_cast<T*>(device.allocate(bytes));
-    copy(values.data(), bytes);
+    device.copy_constants(data_, values.data(), bytes);
   }
   ~DeviceArray() {
     if (data_ != nullptr) device_->free_later(data_, MemoryKind::kDevice);
@@ -160,18 +163,9 @@ class DeviceArray {
   int64_t size() const { return static_cast<int64_t>(count_); }
 
  private:
-  void copy(const T* from, int64_t bytes);
-
   Device* device_ = nullptr;
   T* data_ = nullptr;
   size_t count_ = 0;
 };
-
-void copy_constants(void* to, const void* from, int64_t bytes);
-
-template <typename T>
-void DeviceArray<T>::copy(const T* from, int64_t bytes) {
-  copy_constants(data_, from, bytes);
-}
 
 }  // namespace lockstep::cuda

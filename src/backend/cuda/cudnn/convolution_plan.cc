@@ -124,7 +124,10 @@ ConvolutionPlan::ConvolutionPlan(cudnnHandle_t handle, const ConvolutionShape& s
 
 ConvolutionPlan::ConvolutionPlan(cudnnHandle_t handle, const std::vector<uint8_t>& serialized)
     : graph_(std::make_unique<Graph>()) {
-  check(graph_->graph.deserialize(handle, serialized), "reading a stored plan for a convolution");
+  // Without the trial run of the front end, which records on a stream that all others would have to wait for.
+  constexpr bool kEnforcesPrecompiled = false, kTries = false;
+  check(graph_->graph.deserialize(handle, serialized, kEnforcesPrecompiled, kTries),
+        "reading a stored plan for a convolution");
 }
 
 ConvolutionPlan::~ConvolutionPlan() = default;

@@ -121,7 +121,10 @@ SdpaPlan::SdpaPlan(cudnnHandle_t handle, const AttentionShape& s, Direction dire
 
 SdpaPlan::SdpaPlan(cudnnHandle_t handle, const std::vector<uint8_t>& serialized)
     : graph_(std::make_unique<Graph>()) {
-  check(graph_->graph.deserialize(handle, serialized), "reading a stored plan for attention");
+  // Without the trial run of the front end, which records on a stream that all others would have to wait for.
+  constexpr bool kEnforcesPrecompiled = false, kTries = false;
+  check(graph_->graph.deserialize(handle, serialized, kEnforcesPrecompiled, kTries),
+        "reading a stored plan for attention");
 }
 
 SdpaPlan::~SdpaPlan() = default;

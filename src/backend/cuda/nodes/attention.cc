@@ -101,9 +101,17 @@ class Attention : public NodeKernel {
   Operands operands_;
 };
 
-std::string refuse_bent(const Graph& graph, const Node& node, Device&) {
-  const AttentionRule rule = operands_of(graph, node).rule;
-  return rule.cap > 0 || rule.dropout > 0 ? "scores are capped or weights dropped" : "";
+// What all scores of a node may take where products are made of it.
+constexpr int64_t kMostScoreBytes = int64_t{4} << 30;
+
+std::string refuse_own(const Graph& graph, const Node& node, Device& device) {
+  const Operands o = operands_of(graph, node);
+  const AttentionRule& rule = o.rule;
+  if (rule.cap > 0 || rule.dropout > 0) return "scores are capped or weights dropped";
+  const int64_t scores = rule.batch * rule.heads * rule.queries * rule.keys * int64_t{sizeof(float)};
+  if (device.tf32() && o.dtype == DType::kF32 && scores > 0 && scores <= kMostScoreBytes)
+    return "products of its scores in tf32 take a third of its time";
+  return "";
 }
 
 #ifdef LOCKSTEP_CUDNN_FRONTEND
@@ -187,7 +195,7 @@ void add_attention(KernelDefs& defs) {
 #ifdef LOCKSTEP_CUDNN_FRONTEND
     defs.push_back({op, "cuda.attention_cudnn", refuse_cudnn, make_kernel<CudnnAttention>, prepare_cudnn});
 #endif
-    defs.push_back({op, "cuda.attention", refuse_bent, make_kernel<Attention>});
+    defs.push_back({op, "cuda.attention", refuse_own, make_kernel<Attention>});
   }
 }
 

@@ -12,6 +12,7 @@
 #include "backend/cuda/device.h"
 #include "backend/cuda/disk_cache.h"
 #include "base/error.h"
+#include "base/log.h"
 
 namespace lockstep::cuda {
 
@@ -79,8 +80,8 @@ class KeptPlans {
         const PhaseTimes::Scope scope(device.times(), "cuDNN plans read");
         const std::vector<uint8_t> bytes(stored.begin(), stored.end());
         return {std::make_shared<const Plan>(handle.get(), bytes), handle.get()};
-      } catch (const DeviceError&) {
-        // What cannot be read is made again.
+      } catch (const DeviceError& error) {
+        log_debug("{} is made again: {}", description, error.what());
       }
     const PhaseTimes::Scope scope(device.times(), "cuDNN plans made");
     const auto plan = std::make_shared<const Plan>(make(handle.get()));
