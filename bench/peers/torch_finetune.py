@@ -6,7 +6,7 @@ attention, fused AdamW, PEFT for LoRA, compiled or not.
     torch_finetune.py losses --model DIR --data TOKENS --precision bf16
 
 `train` has weights, gradients and moments in bf16; adapters too. `open` gives the loss of an exported folder or adapter on the
-first rows. `losses` trains on rows in their order, f32 weights with or without autocast, and prints the loss of every step.
+first rows. `losses` trains on rows in their order, f32 weights read in f32 or in bf16, and prints the loss of every step.
 TOKENS is a file of tokens of `lockstep tokenize`. Each prints one JSON object. PEFT is found where it is installed, or unpacked in
 build/peft.
 """
@@ -23,6 +23,7 @@ import torch
 
 BEGUN = time.time()
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 HEADER = 64  # bytes before the tokens
 
 torch.set_float32_matmul_precision("high")
@@ -123,8 +124,9 @@ def losses(args):
         torch.set_float32_matmul_precision("highest")
     for step in range(args.steps):
         tokens, targets = rows_of(args.data, args.seq, step * args.batch, args.batch)
-        with torch.autocast(DEVICE, dtype=torch.bfloat16, enabled=args.precision == "bf16"):
-            loss = loss_of(model, tokens, targets)
+        read = {name: parameter.to(DTYPES[args.precision]) for name, parameter in model.named_parameters()}
+        logits = torch.func.functional_call(model, read, (), {"input_ids": tokens}).logits.float()
+        loss = torch.nn.functional.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
