@@ -26,8 +26,8 @@ namespace {
 class AddressSpace {
  public:
   char* reserve(int64_t bytes, char* behind) {
-    void* const at = mmap(nullptr, static_cast<size_t>(bytes), PROT_NONE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const at =
+        mmap(nullptr, mapped(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     LOCKSTEP_CHECK(at != MAP_FAILED, "no {} addresses", bytes);
     const std::lock_guard lock(mutex_);
     ranges_[static_cast<char*>(at)] = {bytes, behind};
@@ -36,7 +36,7 @@ class AddressSpace {
 
   void release(char* at) {
     const std::lock_guard lock(mutex_);
-    munmap(at, static_cast<size_t>(ranges_.at(at).bytes));
+    munmap(at, mapped(ranges_.at(at).bytes));
     ranges_.erase(at);
   }
 
@@ -53,6 +53,8 @@ class AddressSpace {
   }
 
  private:
+  // The end of a range is an address of it too, of nothing: no memory of the host may begin there.
+  static size_t mapped(int64_t bytes) { return static_cast<size_t>(bytes) + 1; }
   struct Range {
     int64_t bytes;
     char* behind;
