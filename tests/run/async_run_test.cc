@@ -232,7 +232,7 @@ TEST(AsyncRun, AnotherWorkerMayJoin) {
 // A server's part of the model is gone with it: the run says so, and goes on from its checkpoint.
 TEST(AsyncRun, AKilledServerEndsTheRunWhichGoesOnFromItsCheckpoint) {
   const TrainCase job(kJob);
-  const Settings settings = async(2, 2, 4, {"train.steps=150"});
+  const Settings settings = async(2, 2, 4, {"train.steps=300"});
   {
     AsyncInTraining run(job, "run", settings);
     const std::vector<pid_t> servers = run.servers();
@@ -245,8 +245,8 @@ TEST(AsyncRun, AKilledServerEndsTheRunWhichGoesOnFromItsCheckpoint) {
     EXPECT_EQ(job.summary("run").weights_sha256, "");
   }
   const RunSummary summary = job.trained("run", settings);
-  EXPECT_EQ(summary.steps, 150);
-  expect_sound_log(job, "run", 150);
+  EXPECT_EQ(summary.steps, 300);
+  expect_sound_log(job, "run", 300);
   EXPECT_EQ(replayed(job, "run", "again", 2).weights_sha256, summary.weights_sha256);
 }
 
