@@ -64,8 +64,7 @@ TEST(Fit, OnADeviceItsOwnMemoryCounts) {
     check({}, small);
     FAIL() << "it fits into 4 MiB";
   } catch (const DoesNotFit& error) {
-    EXPECT_NE(std::string(error.what()).find("the GPU has free 4.0 MiB"), std::string::npos)
-        << error.what();
+    EXPECT_NE(std::string(error.what()).find("the GPU has free 4.0 MiB"), std::string::npos) << error.what();
   }
 }
 
