@@ -233,6 +233,13 @@ def gpu():
     header = ["model", "ours", "PyTorch", "times faster", "of the matrix rate", "memory, ours and PyTorch's"]
     versions = result("gpu")["machine"]["versions"]
     where = f"{versions['gpu']}, PyTorch {versions['torch']}, commit {result('gpu')['machine']['commit']}"
+    kept = {}
+    for case, name in names.items():
+        for one in result("gpu")["cases"]:
+            if one["case"] == case and "commit" in one:
+                kept.setdefault(one["commit"], {})[name.split(",")[0]] = None
+    kept.pop(result("gpu")["machine"]["commit"], None)
+    where += "".join(f"; {', '.join(of)}: commit {commit}" for commit, of in kept.items())
     return f"{table([*header, 'end of the first step'], rows)}\n\n{where}."
 
 
