@@ -12,27 +12,38 @@ bytes that all workers send in a step beside the formula of docs/splitting.md:
 Gloo has no reduce-scatter: it makes N all-reduces, so FSDP2 on it sends 4 M (N-1) where the formula of ZeRO-3 says 3 M (N-1).
 What is sent is counted on the loopback interface of a network namespace, headers included: of ours as the difference of two
 runs of different lengths.
+
+Two more tables have no peer. Bubbles: the share of a step that the first stage waits, beside the formula, with stages of equal
+work, each on a processor of its own. Exposed communication: ZeRO-3 beside ZeRO-0 on hosts whose links make communication of the
+latter half as long as computing.
 """
 
 import argparse
 import functools
 import shutil
+import statistics
 import sys
 import tempfile
 
 from harness import OURS, PEERS_PYTHON, ROOT, Bench, Metric, RunFailed, run_json
+from probes.box import PORT, Links
 from probes.train_job import WARM_UP, step_figures, train_job
 
 MODEL = {"layers": 8, "dim": 256, "heads": 4, "kv_heads": 4, "hidden": 688, "vocab": 256, "seq": 128}
 BATCH = 4  # samples of a microbatch
 MICROBATCHES = 8  # of a pipeline
+PARTS = ["zero", "pipeline", "bubbles", "exposed"]
 SCHEDULES = ["gpipe", "1f1b", "interleaved", "zero-bubble"]
 
 
-def job(steps, microbatches, leaves, strategy):
+# Stages of equal work: what is beside the blocks is small.
+EVEN = {"layers": 8, "dim": 384, "heads": 6, "kv_heads": 6, "hidden": 1024, "vocab": 64, "seq": 128}
+
+
+def job(steps, microbatches, leaves, strategy, model=MODEL):
     return {
         "name": "split",
-        "model": {"family": "llama", **MODEL},
+        "model": {"family": "llama", **model},
         "train": {
             "steps": WARM_UP + steps,
             "global_batch": BATCH * microbatches,
@@ -119,6 +130,56 @@ def measure_pipeline(bench, args, workers):
         bench.measure(f"pipeline {schedule}, {workers} stages", runners, metrics(formula), args.repeats)
 
 
+def measure_bubbles(bench, args, stages):
+    """Idle of the first stage's rank, in (F + B) of a microbatch: (p - 1) for gpipe and 1f1b, a chunk's part of it for
+    interleaved; the zero-bubble schedule with a commit at the step's end leaves (p - 1) F."""
+    chunks = {"interleaved": 2}
+    for schedule in args.schedules:
+        idle = (stages - 1) / (3 if schedule == "zero-bubble" else chunks.get(schedule, 1))
+        formula = idle / (MICROBATCHES + idle)
+        strategy = {"workers": stages, "pipeline": stages, "schedule": schedule, "chunks": chunks.get(schedule, 1)}
+        strategy["transport"] = "auto"
+
+        def run(strategy=strategy):
+            return step_figures(train_job(job(args.steps, MICROBATCHES, 1, strategy, EVEN))[0])
+
+        figures = [
+            Metric("idle share of the first stage", "fraction", "lower", lambda f: f["exposed_comm"], lambda f, b=formula: b),
+            Metric("samples per second", "1/s", "higher", lambda f: f["samples_s"]),
+        ]
+        bench.measure(f"bubble, {schedule}, {stages} stages of {MICROBATCHES} microbatches", {OURS: run}, figures, args.repeats)
+
+
+def measure_exposed(bench, args, hosts):
+    nodes = ["--nnodes", hosts, "--node-rank", "{host}", "--nproc-per-node", 1, "--master-addr", "{master}", "--master-port", PORT]
+
+    def train(links, strategy):
+        token = ["env", "LOCKSTEP_TOKEN=0123456789abcdef0123456789abcdef"]
+        return train_job(job(args.steps, hosts, hosts, strategy, EVEN), (), [*links.box(hosts), *token], nodes)
+
+    alone, summary = train(Links(10e9), {"reduce": {"via": "none"}})
+    compute = statistics.median(one["time"]["compute"] for one in alone)
+    links = Links(2 * links_bits(hosts, summary["parameters"]) / compute)
+
+    def run(zero):
+        figures = step_figures(train(links, {"zero": zero})[0])
+        return {**figures, "exposed_ms": figures["exposed_comm"] * figures["step_ms"]}
+
+    runners = {OURS: lambda: run(3), "zero 0": lambda: run(0)}
+    figures = [
+        Metric("exposed communication of a step", "ms", "lower", lambda f: f["exposed_ms"]),
+        Metric("samples per second", "1/s", "higher", lambda f: f["samples_s"]),
+    ]
+    title = f"ZeRO-3 on {hosts} hosts whose links take half of computing for ZeRO-0"
+    bench.measure(title, runners, figures, args.repeats)
+    bench.facts.setdefault("links", {})[title] = {"mbit_s": links.bits_per_second / 1e6, "compute_ms": 1e3 * compute}
+
+
+def links_bits(hosts, parameters):
+    """What a host sends in a step without ZeRO."""
+    return 2 * (hosts - 1) / hosts * 4 * parameters * 8
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, nargs="*", default=[2, 4])
@@ -126,12 +187,19 @@ def main():
     parser.add_argument("--schedules", nargs="*", default=SCHEDULES, choices=SCHEDULES, help="of pipelines")
     parser.add_argument("--steps", type=int, default=10, help="steps that are timed in a turn")
     parser.add_argument("--repeats", type=int, default=3, help="turns of each")
+    parser.add_argument("--only", nargs="*", default=PARTS, choices=PARTS, help="of what is measured")
     parser.add_argument("--into", default="split", help="keep the result under this name")
     args = parser.parse_args()
     bench = Bench(args.into)
     for workers in args.workers:
-        measure_zero(bench, args, workers)
-        measure_pipeline(bench, args, workers)
+        if "zero" in args.only:
+            measure_zero(bench, args, workers)
+        if "pipeline" in args.only:
+            measure_pipeline(bench, args, workers)
+    if "bubbles" in args.only:
+        measure_bubbles(bench, args, args.workers[0])
+    if "exposed" in args.only:
+        measure_exposed(bench, args, args.workers[0])
     return bench.finish()
 
 

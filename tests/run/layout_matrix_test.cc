@@ -1,6 +1,6 @@
 // One hash for every way to lay a job out over workers: data parallelism, ZeRO stages, pipelines and their
-// schedules, composed; each run goes on in its middle in another layout. A sample of them, and (Long) all
-// that at most eight workers make.
+// schedules, tensor ranks, composed; each run goes on in its middle in another layout. A sample of them, and
+// (Long) all that at most eight workers make.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -53,10 +53,17 @@ Settings common(const char* job) {
           job == kLlamaJob ? "model.tied=false" : "model.dropout=0.1"};
 }
 
+// Matrices in four leaves, which are part of what a run is, on any number of tensor ranks.
+Settings four_leaves(const char* job) {
+  const Settings heads = {"strategy.tensor_leaves=4", "model.dim=32", "model.heads=8"};
+  return job == kLlamaJob ? heads + Settings{"model.kv_heads=4", "model.hidden=48"} : heads;
+}
+
 // Half of the steps in each layout, the others in the one after it.
-void expect_one_hash(const char* text, const std::vector<Layout>& layouts, int64_t steps) {
+void expect_one_hash(const char* text, const std::vector<Layout>& layouts, int64_t steps,
+                     const Settings& more = {}) {
   const TrainCase job(text);
-  const auto until = [](int64_t step) { return Settings{fmt::format("train.steps={}", step)}; };
+  const auto until = [&](int64_t step) { return more + Settings{fmt::format("train.steps={}", step)}; };
   const RunSummary one = job.trained("one", common(text) + until(steps));
   for (size_t i = 0; i < layouts.size(); ++i) {
     const Layout& first = layouts[i];
@@ -71,21 +78,24 @@ void expect_one_hash(const char* text, const std::vector<Layout>& layouts, int64
   }
 }
 
-// What such a pipeline refuses (docs/splitting.md): leaves that are not the same number for all.
-bool is_refused(const Layout& layout) {
-  if (layout.pipeline == 1 || 4 % layout.data == 0) return false;
+// What docs/splitting.md says is refused: leaves that are not the same number for all, and gradients that are let
+// go where both stages and tensor ranks are.
+bool is_refused(const Layout& layout, bool in_leaves) {
+  if (layout.pipeline == 1) return false;
+  if (in_leaves && layout.zero >= 2) return true;
+  if (4 % layout.data == 0) return false;
   return layout.zero == 3 || (layout.zero == 2 && layout.schedule == "interleaved");
 }
 
-std::vector<Layout> all_layouts() {
+std::vector<Layout> all_layouts(const std::vector<int>& tensor_degrees) {
   std::vector<Layout> all;
-  for (const int tensor : {1})  // degrees of tensor parallelism join here
+  for (const int tensor : tensor_degrees)
     for (int data = 1; data <= 4; ++data)
       for (int zero = 0; zero <= (data > 1 ? 3 : 0); ++zero)
         for (int pipeline = 1; pipeline <= 4; ++pipeline)
           for (const char* schedule : {"1f1b", "gpipe", "interleaved", "zero-bubble"}) {
             const Layout layout{data, zero, pipeline, schedule, tensor};
-            if (layout.workers() > 8 || is_refused(layout)) continue;
+            if (layout.workers() > 8 || is_refused(layout, tensor_degrees.size() > 1)) continue;
             if (pipeline == 1 && layout.schedule != "1f1b") continue;  // the same
             all.push_back(layout);
           }
@@ -100,9 +110,14 @@ TEST(LayoutMatrix, ASampleHasOneHash) {
 
 class LayoutMatrixLong : public ::testing::TestWithParam<const char*> {};
 TEST_P(LayoutMatrixLong, HasOneHash) {
-  const std::vector<Layout> layouts = all_layouts();
+  const std::vector<Layout> layouts = all_layouts({1});
   EXPECT_GE(layouts.size(), 60u);
   expect_one_hash(GetParam(), layouts, 20);
+}
+TEST_P(LayoutMatrixLong, HasOneHashInLeaves) {
+  const std::vector<Layout> layouts = all_layouts({1, 2, 4});
+  EXPECT_GE(layouts.size(), 60u);
+  expect_one_hash(GetParam(), layouts, 20, four_leaves(GetParam()));
 }
 INSTANTIATE_TEST_SUITE_P(Families, LayoutMatrixLong, ::testing::Values(kGptJob, kLlamaJob, kEncoderJob));
 
