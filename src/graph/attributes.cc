@@ -62,19 +62,26 @@ std::string_view kind_name(const Attribute& value) {
   return kNames[value.index()];
 }
 
+const std::vector<Attributes::Entry>& Attributes::entries() const {
+  static const std::vector<Entry> kNone;
+  return entries_ == nullptr ? kNone : *entries_;
+}
+
 const Attribute* Attributes::find(std::string_view name) const {
-  for (const Entry& entry : entries_)
+  for (const Entry& entry : entries())
     if (entry.first == name) return &entry.second;
   return nullptr;
 }
 
 void Attributes::set(std::string_view name, Attribute value) {
-  for (Entry& entry : entries_) {
+  if (entries_.use_count() != 1)  // none yet, or also those of a copy
+    entries_ = std::make_shared<std::vector<Entry>>(entries());
+  for (Entry& entry : *entries_) {
     if (entry.first != name) continue;
     entry.second = std::move(value);
     return;
   }
-  entries_.emplace_back(std::string(name), std::move(value));
+  entries_->emplace_back(std::string(name), std::move(value));
 }
 
 bool Attributes::flag(std::string_view name) const { return typed<bool>(*this, name); }

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,11 +24,12 @@ class Attributes {
   using Entry = std::pair<std::string, Attribute>;
 
   Attributes() = default;
-  Attributes(std::initializer_list<Entry> entries) : entries_(entries) {}
+  Attributes(std::initializer_list<Entry> entries)
+      : entries_(std::make_shared<std::vector<Entry>>(entries)) {}
 
   const Attribute* find(std::string_view name) const;
   void set(std::string_view name, Attribute value);
-  const std::vector<Entry>& entries() const { return entries_; }
+  const std::vector<Entry>& entries() const;
 
   // Typed reads; a missing or differently typed attribute is a bug, since nodes are checked when they are
   // made.
@@ -39,10 +41,11 @@ class Attributes {
   const std::vector<int64_t>& integers(std::string_view name) const;
   const std::vector<double>& numbers(std::string_view name) const;
 
-  bool operator==(const Attributes&) const = default;
+  bool operator==(const Attributes& other) const { return entries() == other.entries(); }
 
  private:
-  std::vector<Entry> entries_;
+  // Shared by copies until one is changed: passes copy every node of a graph.
+  std::shared_ptr<std::vector<Entry>> entries_;
 };
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "base/error.h"
 #include "graph/op_def.h"
@@ -74,7 +75,7 @@ std::string_view name_of(Role role) {
 }
 
 Value Graph::add_input(std::string_view name, Type type, Role role) {
-  if (by_name_.contains(std::string(name))) throw UserError("graph {}: two inputs are named {}", name_, name);
+  if (find(name).valid()) throw UserError("graph {}: two inputs are named {}", name_, name);
   const Value value = add_value(type, name, -1, static_cast<int32_t>(inputs_.size()));
   inputs_.push_back({value, role});
   return value;
@@ -117,6 +118,26 @@ std::vector<Value> Graph::emit_all(const OpDef& op, std::span<const Value> input
   return nodes_.back().outputs;
 }
 
+std::vector<Value> Graph::copy_node(const Graph& from, const Node& node, std::span<const Value> inputs) {
+  const std::string& name = from.name(node.outputs[0]);
+  const bool same = std::ranges::equal(
+      inputs, node.inputs, [&](Value mine, Value theirs) { return type(mine) == from.type(theirs); });
+  // The op has said what follows from these types when the other node was made.
+  std::vector<Value> results;
+  if (same) {
+    const auto index = static_cast<int32_t>(nodes_.size());
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      results.push_back(add_value(from.type(node.outputs[i]), i == 0 ? name : fmt::format("{}.{}", name, i),
+                                  index, static_cast<int32_t>(i)));
+    nodes_.push_back({node.op, {inputs.begin(), inputs.end()}, results, node.attributes});
+  } else {
+    results = emit_all(*node.op, inputs, node.attributes, name);
+  }
+  for (size_t i = 1; i < results.size(); ++i)
+    if (const std::string& old = from.name(node.outputs[i]); !find(old).valid()) rename(results[i], old);
+  return results;
+}
+
 Value Graph::emit(std::string_view op, std::initializer_list<Value> inputs, const Attributes& attributes,
                   std::string_view name) {
   return emit_all(op, std::span<const Value>(inputs.begin(), inputs.size()), attributes, name).at(0);
@@ -146,21 +167,16 @@ const Graph::ValueInfo& Graph::info(Value value) const {
   return values_[static_cast<size_t>(value.id)];
 }
 
-Value Graph::add_value(Type type, std::string_view name, int32_t producer, int32_t output_index) {
+Value Graph::add_value(const Type& type, std::string_view name, int32_t producer, int32_t output_index) {
   const Value value{static_cast<int32_t>(values_.size())};
-  values_.push_back({type, unique_name(name), producer, output_index});
-  by_name_[values_.back().name] = value.id;
+  auto [entry, free] = by_name_.try_emplace(std::string(name), value.id);
+  if (!free) {
+    int32_t& suffix = next_suffix_[entry->first];
+    while (!free)
+      std::tie(entry, free) = by_name_.try_emplace(fmt::format("{}_{}", name, ++suffix), value.id);
+  }
+  values_.push_back({type, entry->first, producer, output_index});
   return value;
-}
-
-std::string Graph::unique_name(std::string_view wanted) {
-  std::string name(wanted);
-  if (!by_name_.contains(name)) return name;
-  int32_t& suffix = next_suffix_[name];
-  do {
-    name = fmt::format("{}_{}", wanted, ++suffix);
-  } while (by_name_.contains(name));
-  return name;
 }
 
 std::string describe(const Graph& graph, const OpDef& op, std::span<const Value> inputs) {

@@ -72,6 +72,9 @@ class Graph {
   Value emit(std::string_view op, std::initializer_list<Value> inputs, const Attributes& attributes = {},
              std::string_view name = {});
 
+  // A node of another graph with its attributes and names, where these are free; `inputs` are this graph's.
+  std::vector<Value> copy_node(const Graph& from, const Node& node, std::span<const Value> inputs);
+
   void add_output(Value value) { outputs_.push_back({value, {}}); }
   void add_update(Value target, Value value) { outputs_.push_back({value, target}); }
 
@@ -103,8 +106,8 @@ class Graph {
     int32_t output_index = 0;
   };
   const ValueInfo& info(Value value) const;
-  Value add_value(Type type, std::string_view name, int32_t producer, int32_t output_index);
-  std::string unique_name(std::string_view wanted);
+  // `name` gets a suffix where it is taken.
+  Value add_value(const Type& type, std::string_view name, int32_t producer, int32_t output_index);
 
   const OpSet* ops_;
   std::string name_;

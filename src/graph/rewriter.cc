@@ -27,12 +27,8 @@ std::vector<Value> Rewriter::mapped(std::span<const Value> old_values) const {
 }
 
 std::vector<Value> Rewriter::copy(const Node& node, std::span<const Value> inputs) {
-  std::vector<Value> results = graph_.emit_all(*node.op, inputs, node.attributes, old_.name(node.outputs[0]));
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (i > 0 && !graph_.find(old_.name(node.outputs[i])).valid())
-      graph_.rename(results[i], old_.name(node.outputs[i]));
-    map(node.outputs[i], results[i]);
-  }
+  std::vector<Value> results = graph_.copy_node(old_, node, inputs);
+  for (size_t i = 0; i < results.size(); ++i) map(node.outputs[i], results[i]);
   return results;
 }
 

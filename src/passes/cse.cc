@@ -10,14 +10,38 @@
 namespace lockstep {
 namespace {
 
-// Every attribute takes part, at its default or not: printed values are exact.
+template <typename T>
+void append_bytes(std::string& key, const T& value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+struct AppendAttribute {
+  std::string& key;
+
+  template <typename T>
+  void operator()(const T& value) const {
+    append_bytes(key, value);
+  }
+  void operator()(const std::string& value) const {
+    append_bytes(key, value.size());
+    key += value;
+  }
+  template <typename T>
+  void operator()(const std::vector<T>& values) const {
+    append_bytes(key, values.size());
+    for (const T value : values) append_bytes(key, value);
+  }
+};
+
+// Every attribute takes part, at its default or not. All nodes of an op have the same ones, in one order.
 std::string key_of(const Node& node, std::vector<Value> inputs) {
   if (node.op->name == "add" || node.op->name == "mul")
     std::sort(inputs.begin(), inputs.end(), [](Value a, Value b) { return a.id < b.id; });
-  std::string key(node.op->name);
-  for (const Value input : inputs) key += fmt::format(" {}", input.id);
-  for (const auto& [name, value] : node.attributes.entries())
-    key += fmt::format(" {}={}", name, to_string(value));
+  std::string key;
+  append_bytes(key, node.op);
+  append_bytes(key, inputs.size());
+  for (const Value input : inputs) append_bytes(key, input.id);
+  for (const auto& entry : node.attributes.entries()) std::visit(AppendAttribute{key}, entry.second);
   return key;
 }
 

@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-Graph remove_dead_nodes(const Graph& graph) {
+Graph remove_dead_nodes(Graph graph) {
   std::vector<bool> needed(static_cast<size_t>(graph.value_count()), false);
   std::vector<bool> kept(graph.nodes().size(), false);
   for (const GraphOutput& output : graph.outputs()) needed[static_cast<size_t>(output.value.id)] = true;
@@ -19,6 +19,7 @@ Graph remove_dead_nodes(const Graph& graph) {
     if (!kept[n]) continue;
     for (const Value input : node.inputs) needed[static_cast<size_t>(input.id)] = true;
   }
+  if (std::ranges::find(kept, false) == kept.end()) return graph;
   Rewriter rewriter(graph);
   for (size_t n = 0; n < kept.size(); ++n)
     if (kept[n]) rewriter.copy(graph.nodes()[n]);

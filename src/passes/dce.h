@@ -10,6 +10,6 @@
 
 namespace lockstep {
 
-Graph remove_dead_nodes(const Graph& graph);
+Graph remove_dead_nodes(Graph graph);
 
 }  // namespace lockstep

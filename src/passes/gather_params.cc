@@ -184,7 +184,6 @@ class Gathering {
 }  // namespace
 
 Graph gather_params(const Graph& graph, const PassOptions& options) {
-  if (options.units.empty()) return graph;
   return Gathering(graph, options.units).run();
 }
 

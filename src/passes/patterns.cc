@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "graph/text.h"
 #include "passes/dce.h"
@@ -10,7 +11,15 @@
 namespace lockstep {
 namespace {
 
-Graph apply_pattern(const Graph& graph, const Pattern& pattern, const PassOptions& options) {
+bool may_apply(const Graph& graph, const Pattern& pattern) {
+  return std::ranges::any_of(graph.nodes(), [&](const Node& node) {
+    return std::ranges::find(pattern.ops, node.op->name) != pattern.ops.end();
+  });
+}
+
+// Nothing where it applies nowhere.
+std::optional<Graph> apply_pattern(const Graph& graph, const Pattern& pattern, const PassOptions& options) {
+  if (!may_apply(graph, pattern)) return std::nullopt;
   Rewriter rewriter(graph);
   PatternContext context(graph, rewriter);
   bool changed = false;
@@ -27,15 +36,18 @@ Graph apply_pattern(const Graph& graph, const Pattern& pattern, const PassOption
       rewriter.copy(node);
     }
   }
-  return changed ? remove_dead_nodes(std::move(rewriter).finish()) : graph;
+  if (!changed) return std::nullopt;
+  return remove_dead_nodes(std::move(rewriter).finish());
 }
 
 }  // namespace
 
 Graph apply_patterns(const Graph& graph, std::span<const Pattern> patterns, const PassOptions& options) {
-  Graph current = graph;
-  for (const Pattern& pattern : patterns) current = apply_pattern(current, pattern, options);
-  return current;
+  std::optional<Graph> current;
+  for (const Pattern& pattern : patterns)
+    if (std::optional<Graph> next = apply_pattern(current ? *current : graph, pattern, options))
+      current = std::move(next);
+  return current ? *std::move(current) : graph;
 }
 
 Graph apply_import_patterns(const Graph& graph, const PassOptions& options) {

@@ -31,7 +31,14 @@ Graph run_autodiff(const Graph& graph, const PassOptions& options) {
 }
 
 Graph run_bf16(const Graph& graph, const PassOptions& options) {
-  return options.compute == DType::kBF16 ? compute_in_bf16(graph, options.stochastic_rounding) : graph;
+  return compute_in_bf16(graph, options.stochastic_rounding);
+}
+bool asks_for_bf16(const Graph&, const PassOptions& options) { return options.compute == DType::kBF16; }
+bool asks_for_shards(const Graph&, const PassOptions& options) { return !options.shard.empty(); }
+bool asks_for_units(const Graph&, const PassOptions& options) { return !options.units.empty(); }
+bool asks_for_epilogues(const Graph&, const PassOptions& options) { return options.product_epilogues; }
+bool has_collectives(const Graph& graph, const PassOptions&) {
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->traits.collective; });
 }
 
 Graph run_simplify(const Graph& graph, const PassOptions& options) {
@@ -44,10 +51,10 @@ constexpr std::array kPasses = {
     Pass{"import_patterns", "recognises attention, and relu after batch_norm", Stage::kImported, true,
          apply_import_patterns},
     Pass{"bf16", "computes products and what follows them in bf16, if asked to", Stage::kImported, true,
-         run_bf16},
+         run_bf16, asks_for_bf16},
     Pass{"autodiff", "appends the backward computation", Stage::kDifferentiated, true, run_autodiff},
     Pass{"shard", "splits the graph over the ranks of a mesh, if asked to", Stage::kDifferentiated, true,
-         run_shard},
+         run_shard, asks_for_shards},
     Pass{"leaves", "what leaves of a split model share becomes values, what they add up collectives",
          Stage::kDifferentiated, false, lower_leaves},
     Pass{"row_gradients", "gradients of large embedding tables stay lists of rows", Stage::kDifferentiated,
@@ -57,7 +64,8 @@ constexpr std::array kPasses = {
     Pass{"cse", "computes common subexpressions once", Stage::kDifferentiated, false, run_cse},
     Pass{"dce", "removes what no output needs", Stage::kDifferentiated, false, run_dce},
     Pass{"product_epilogues", "products take along what follows them, where the backend has such products",
-         Stage::kDifferentiated, true, take_product_epilogues},
+         Stage::kDifferentiated, true, take_product_epilogues,
+         asks_for_epilogues},
     Pass{"recompute", "runs parts of forward again to keep less for backward", Stage::kDifferentiated, false,
          recompute},
     Pass{"patterns", "gives groups of ops the kernels made for them", Stage::kDifferentiated, true,
@@ -66,10 +74,10 @@ constexpr std::array kPasses = {
          Stage::kDifferentiated, false, apply_norm_patterns},
     Pass{"fuse", "runs pointwise ops in one sweep", Stage::kFused, false, fuse},
     Pass{"split_collectives", "collectives become a start and a done", Stage::kScheduled, false,
-         split_collectives},
+         split_collectives, has_collectives},
     Pass{"schedule", "orders the nodes for the fewest live bytes", Stage::kScheduled, false, schedule},
     Pass{"gather_params", "gathers parameters that workers own pieces of before their use, if asked to",
-         Stage::kScheduled, false, gather_params},
+         Stage::kScheduled, false, gather_params, asks_for_units},
 };
 
 bool listed(const std::vector<std::string>& names, std::string_view name) {
@@ -119,11 +127,16 @@ Graph run_passes(const Graph& graph, const PassOptions& options, std::vector<Pas
   }
   check_stage(graph, stage);
   for (const Pass& pass : to_run) {
-    if (listed(options.disabled, pass.name)) continue;
+    if (listed(options.disabled, pass.name)) {
+      if (options.stop_after == pass.name) break;
+      continue;
+    }
     const auto start = std::chrono::steady_clock::now();
-    current = pass.run(current, options);
+    const bool applies = pass.applies(current, options);
+    if (applies) current = pass.run(current, options);
+    const bool later = pass.stage > stage;
     stage = std::max(stage, pass.stage);
-    verify(current, stage);
+    if (applies || later) verify(current, stage);
     if (timings != nullptr) {
       const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
       timings->push_back({pass.name, elapsed.count()});

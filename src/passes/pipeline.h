@@ -57,6 +57,8 @@ struct Pass {
   Stage stage;              // of the graph after the pass
   bool changes_arithmetic;  // whether rounding may differ with the pass on and off
   Graph (*run)(const Graph&, const PassOptions&);
+  // Where it says no, the pass would change nothing, and is passed over.
+  bool (*applies)(const Graph&, const PassOptions&) = [](const Graph&, const PassOptions&) { return true; };
 };
 
 struct PassTiming {

@@ -131,8 +131,10 @@ Graph take_product_epilogues(const Graph& graph, const PassOptions& options) {
   if (!options.product_epilogues) return graph;
   return apply_patterns(
       graph,
-      std::array{Pattern{"linear with residual", take_residual}, Pattern{"linear", take_bias},
-                 Pattern{"matmul with addend", take_addend}, Pattern{"matmul_gelu_grad", take_slope}},
+      std::array{Pattern{"linear with residual", {"matmul"}, take_residual},
+                 Pattern{"linear", {"matmul"}, take_bias},
+                 Pattern{"matmul with addend", {"matmul"}, take_addend},
+                 Pattern{"matmul_gelu_grad", {"gelu_grad"}, take_slope}},
       options);
 }
 

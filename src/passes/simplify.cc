@@ -73,11 +73,11 @@ Graph simplify(const Graph& graph, SimplifyOptions options) {
       rewriter.map(node.outputs[0], rewriter.mapped(node.inputs[0]));
       continue;
     }
-    const std::vector<Value> inputs = rewriter.mapped(node.inputs);
-    if (node.outputs.size() != 1) {
+    if (node.outputs.size() != 1 || !simplifier.has_rules(*node.op)) {
       rewriter.copy(node);
       continue;
     }
+    const std::vector<Value> inputs = rewriter.mapped(node.inputs);
     const auto results = simplifier.emit_all(*node.op, inputs, node.attributes, graph.name(node.outputs[0]));
     rewriter.map(node.outputs[0], results[0]);
   }

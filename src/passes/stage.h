@@ -35,7 +35,7 @@ std::string slot_name(std::string_view value);
 // Which stage each parameter is in, trained or frozen.
 struct StageMap {
   int stages = 1;
-  std::map<std::string, int> params = {};
+  std::map<std::string, int, std::less<>> params = {};
   std::map<std::string, std::set<int>> copies = {};  // other stages that read one (tied weights)
   int stage_of(std::string_view param) const;
 };

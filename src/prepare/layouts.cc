@@ -66,7 +66,8 @@ class LayoutPlanner {
   PlannedLayout plan(Layout layout) const {
     layout.recompute = Recompute::kBlock;
     PlannedLayout most = attempt(layout);
-    if (!most.fits && most.refused.empty() && spec_.device != DeviceKind::kCpu) {
+    const bool may_offload = !most.planned || most.bytes - most.state <= devices_.bytes;
+    if (!most.fits && most.refused.empty() && may_offload && spec_.device != DeviceKind::kCpu) {
       layout.offload = true;
       if (PlannedLayout offloaded = attempt(layout); offloaded.fits) most = offloaded;
     }
@@ -74,7 +75,7 @@ class LayoutPlanner {
     for (const Recompute recompute : {Recompute::kNone, Recompute::kFused, Recompute::kCheap}) {
       if (recompute < spec_.train.recompute) continue;
       layout.recompute = recompute;
-      if (const PlannedLayout planned = attempt(layout); planned.fits) return planned;
+      if (const PlannedLayout planned = attempt(layout, Telling::kWhetherItFits); planned.fits) return planned;
     }
     return most;
   }
@@ -97,7 +98,10 @@ class LayoutPlanner {
     return spec;
   }
 
-  PlannedLayout attempt(const Layout& layout) const {
+  // What is asked of an attempt: all that the fullest device takes, or only whether it fits.
+  enum class Telling : uint8_t { kAll, kWhetherItFits };
+
+  PlannedLayout attempt(const Layout& layout, Telling telling = Telling::kAll) const {
     PlannedLayout planned;
     planned.layout = layout;
     try {
@@ -107,11 +111,13 @@ class LayoutPlanner {
       if (planned.bytes > devices_.bytes) return planned;
       planned.planned = true;
       planned.bytes = 0;
-      take_fuller(planned, spec, job, 0);
       // The first stage holds the activations of most microbatches and the table of tokens, the last one the
-      // head. Owners have unequally much by a block.
-      if (layout.pipeline > 1 || layout.zero > 0) take_fuller(planned, spec, job, devices_.count - 1);
-      planned.fits = planned.bytes <= devices_.bytes;
+      // head. Owners have unequally much by a block, the last ones most (slice_of).
+      for (const int64_t stage : {int64_t{0}, layout.pipeline - 1}) {
+        take_fuller(planned, spec, job, (stage + 1) * layout.data * layout.tensor - 1);
+        planned.fits = planned.bytes <= devices_.bytes;
+        if (layout.pipeline == 1 || (telling == Telling::kWhetherItFits && !planned.fits)) break;
+      }
     } catch (const UserError& error) {
       planned.refused = error.what();
     }

@@ -26,12 +26,16 @@ class Placer {
     packing_.offsets.assign(intervals.size(), 0);
   }
 
-  Packing run(const std::vector<size_t>& order) && {
+  // Stops where it comes to no less than `limit`.
+  Packing run(const std::vector<size_t>& order, int64_t limit) && {
     packing_.peak = border_;
     for (size_t i = 0; i < intervals_.size(); ++i)
       if (intervals_[i].fixed_offset >= 0) put(i, intervals_[i].fixed_offset);
     for (const size_t i : order)
-      if (intervals_[i].fixed_offset < 0 && intervals_[i].bytes > 0) put(i, best_offset(i));
+      if (intervals_[i].fixed_offset < 0 && intervals_[i].bytes > 0) {
+        put(i, best_offset(i));
+        if (packing_.peak >= limit) break;
+      }
     return std::move(packing_);
   }
 
@@ -142,8 +146,9 @@ Packing pack_intervals(const std::vector<LiveInterval>& intervals, int64_t align
                      [&](size_t a, size_t b) { return order.key(a) > order.key(b); });
     for (const auto& [fit, fit_name] : kFits) {
       if (best.peak == lower_bound) break;
-      Packing packing = Placer(intervals, alignment, border, fit).run(indices);
-      if (best.peak >= 0 && packing.peak >= best.peak) continue;
+      const int64_t limit = best.peak >= 0 ? best.peak : std::numeric_limits<int64_t>::max();
+      Packing packing = Placer(intervals, alignment, border, fit).run(indices, limit);
+      if (packing.peak >= limit) continue;
       best = std::move(packing);
       best.order = std::string(order.name) + ", " + fit_name;
     }

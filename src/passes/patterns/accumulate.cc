@@ -46,6 +46,6 @@ bool apply(PatternContext& context, int32_t n) {
 
 }  // namespace
 
-Pattern accumulate_pattern() { return {"accumulate", apply}; }
+Pattern accumulate_pattern() { return {"accumulate", {"matmul", "embedding_grad"}, apply}; }
 
 }  // namespace lockstep

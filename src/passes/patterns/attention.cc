@@ -236,6 +236,6 @@ bool apply(PatternContext& context, int32_t n) {
 
 }  // namespace
 
-Pattern attention_pattern() { return {"attention", apply}; }
+Pattern attention_pattern() { return {"attention", {"matmul"}, apply}; }
 
 }  // namespace lockstep

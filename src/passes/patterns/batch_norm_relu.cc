@@ -24,6 +24,6 @@ bool apply(PatternContext& context, int32_t n) {
 
 }  // namespace
 
-Pattern batch_norm_relu_pattern() { return {"batch_norm_relu", apply}; }
+Pattern batch_norm_relu_pattern() { return {"batch_norm_relu", {"batch_norm"}, apply}; }
 
 }  // namespace lockstep

@@ -23,6 +23,6 @@ bool apply(PatternContext& context, int32_t n) {
 
 }  // namespace
 
-Pattern matmul_f32_result_pattern() { return {"matmul_f32_result", apply}; }
+Pattern matmul_f32_result_pattern() { return {"matmul_f32_result", {"matmul"}, apply}; }
 
 }  // namespace lockstep

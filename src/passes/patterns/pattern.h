@@ -58,6 +58,7 @@ class PatternContext {
 
 struct Pattern {
   std::string_view name;
+  std::vector<std::string_view> ops;  // it applies to no graph that has none of these
   // Replaces node n and maps its results, and those of any later node that it covers; or returns false.
   // Results that only covered nodes read need not be mapped.
   bool (*apply)(PatternContext&, int32_t n);

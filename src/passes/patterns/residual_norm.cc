@@ -43,6 +43,6 @@ bool apply(PatternContext& context, int32_t n) {
 
 }  // namespace
 
-Pattern residual_norm_pattern() { return {"residual_norm", apply}; }
+Pattern residual_norm_pattern() { return {"residual_norm", {"layer_norm", "rms_norm"}, apply}; }
 
 }  // namespace lockstep

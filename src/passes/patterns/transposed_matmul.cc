@@ -44,6 +44,6 @@ bool apply(PatternContext& context, int32_t n) {
 
 }  // namespace
 
-Pattern transposed_matmul_pattern() { return {"transposed_matmul", apply}; }
+Pattern transposed_matmul_pattern() { return {"transposed_matmul", {"matmul"}, apply}; }
 
 }  // namespace lockstep

@@ -38,6 +38,7 @@ class Simplifier {
 
   const Graph& graph() const { return graph_; }
   const Type& type(Value value) const { return graph_.type(value); }
+  bool has_rules(const OpDef& op) const { return rules_.contains(&op); }
   // Attributes must be complete. A node that no rule applies to is made under `name`.
   std::vector<Value> emit_all(const OpDef& op, std::span<const Value> inputs, const Attributes& attributes,
                               std::string_view name);

@@ -8,20 +8,10 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kAlignment = 256;
-// The last pass that runs over the whole graph: those behind it change no bit, wherever a graph ends.
-constexpr std::string_view kLastWhole = "patterns";
-
-Graph whole_graph(const Model& model, Backend& backend, PassOptions passes, bool accumulates) {
-  passes.accumulate_gradients = accumulates;
-  passes.product_epilogues = backend.has_product_epilogues();
-  passes.stop_after = kLastWhole;
-  passes.units.clear();
-  return run_passes(model.graph, passes);
-}
 
 std::optional<Plan> plan_part(const Graph& part, Backend& backend, PassOptions passes) {
   if (part.outputs().empty()) return std::nullopt;
-  passes.start_after = kLastWhole;
+  passes.start_after = kLastBeforeStages;
   return compile_plan(part, backend, passes);
 }
 
@@ -60,16 +50,6 @@ int64_t StagePlans::slot_bytes() const {
   int64_t bytes = 0;
   for (const SlotValue& value : slot) bytes += padded_slot_bytes(value.type);
   return bytes;
-}
-
-StagedGraph stage_graphs(const Model& model, Backend& backend, const PassOptions& passes, bool accumulates,
-                         const StageMap& map, PipelineSchedule schedule) {
-  std::vector<Graph> graphs;
-  graphs.push_back(whole_graph(model, backend, passes, false));
-  if (accumulates) graphs.push_back(whole_graph(model, backend, passes, true));
-  std::vector<const Graph*> given;
-  for (const Graph& graph : graphs) given.push_back(&graph);
-  return cut_into_stages(given, map, schedule == PipelineSchedule::kZeroBubble);
 }
 
 PipelinePlans plan_pipeline(const StagedGraph& staged, Backend& backend, const PassOptions& passes,

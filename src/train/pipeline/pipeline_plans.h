@@ -42,9 +42,9 @@ struct PipelinePlans {
 // Where a value lies in a slot, after those before it.
 int64_t padded_slot_bytes(const Type& type);
 
-// The graphs of all stages. `passes`: as for one worker. `accumulates`: whether gradients are added up, too.
-StagedGraph stage_graphs(const Model& model, Backend& backend, const PassOptions& passes, bool accumulates,
-                         const StageMap& map, PipelineSchedule schedule);
+// The last pass that runs over a graph before it is cut into stages: those behind it change no bit, wherever a
+// graph ends.
+inline constexpr std::string_view kLastBeforeStages = "patterns";
 
 // `passes`: with the units of this rank's parameters where these are split.
 PipelinePlans plan_pipeline(const StagedGraph& staged, Backend& backend, const PassOptions& passes,

@@ -14,9 +14,14 @@ constexpr int kStages = 3;
 PipelinePlans planned(const Model& model, const PassOptions& passes = {}) {
   const auto backend = make_cpu_backend(1);
   const PipelineShape shape{.ranks = kStages, .microbatches = 4};
-  return plan_pipeline(
-      stage_graphs(model, *backend, passes, true, assign_stages(model.graph, kStages), shape.schedule),
-      *backend, passes, shape, 0);
+  PassOptions whole = passes;
+  whole.stop_after = kLastBeforeStages;
+  const Graph written = run_passes(model.graph, whole);
+  whole.accumulate_gradients = true;
+  const Graph added = run_passes(model.graph, whole);
+  const StagedGraph staged =
+      cut_into_stages({&written, &added}, assign_stages(model.graph, kStages), false);
+  return plan_pipeline(staged, *backend, passes, shape, 0);
 }
 
 // What lies on the line between two blocks: the residual stream, and its gradient. Both addends of the sum

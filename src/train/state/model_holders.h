@@ -19,35 +19,35 @@ class ModelHolders {
   // All hold everything.
   ModelHolders() = default;
   // Coordinates along the pipeline of those who hold a parameter.
-  using Readers = std::map<std::string, std::set<int>>;
+  using Readers = std::map<std::string, std::set<int>, std::less<>>;
   // `stages`: which one each parameter is in, stage s on rank s mod p; `copies`: who else reads it (tied
   // weights). `tensor`: where a piece of one is; all others are with every tensor rank.
-  ModelHolders(const MeshShape& mesh, std::map<std::string, int> stages, Readers copies = {},
-               std::map<std::string, int> tensor = {})
+  using Places = std::map<std::string, int, std::less<>>;
+  ModelHolders(const MeshShape& mesh, Places stages, Readers copies = {}, Places tensor = {})
       : mesh_(mesh), stages_(std::move(stages)), copies_(std::move(copies)), tensor_(std::move(tensor)) {}
 
   bool is_split() const { return mesh_.splits_model(); }
   const MeshShape& mesh() const { return mesh_; }
   int stage_of(std::string_view tensor) const {
-    const auto found = stages_.find(std::string(tensor));
+    const auto found = stages_.find(tensor);
     return found == stages_.end() ? 0 : found->second;
   }
   int pipeline_of(std::string_view tensor) const { return stage_of(tensor) % mesh_.pipeline; }
   bool holds(int rank, std::string_view tensor) const {
     if (!is_split()) return true;
-    const auto piece = tensor_.find(std::string(tensor));
-    return mesh_.coordinate(MeshAxis::kPipeline, rank) == pipeline_of(tensor) &&
-           (piece == tensor_.end() || piece->second == mesh_.coordinate(MeshAxis::kTensor, rank));
+    if (mesh_.coordinate(MeshAxis::kPipeline, rank) != pipeline_of(tensor)) return false;
+    const auto piece = tensor_.find(tensor);
+    return piece == tensor_.end() || piece->second == mesh_.coordinate(MeshAxis::kTensor, rank);
   }
   // Of the tensor ranks that hold the same, one speaks for it: in norms, and when it is asked for.
   bool speaks_for(int rank, std::string_view tensor) const {
     return holds(rank, tensor) &&
-           (tensor_.contains(std::string(tensor)) || mesh_.coordinate(MeshAxis::kTensor, rank) == 0);
+           (tensor_.contains(tensor) || mesh_.coordinate(MeshAxis::kTensor, rank) == 0);
   }
   // Parameters that others read a copy of: renewed before every step, and no part of the state.
   const Readers& copies() const { return copies_; }
   bool has_copy(int rank, std::string_view tensor) const {
-    const auto found = copies_.find(std::string(tensor));
+    const auto found = copies_.find(tensor);
     return found != copies_.end() && found->second.contains(mesh_.coordinate(MeshAxis::kPipeline, rank));
   }
   // What a worker holds of a layout of the whole model.
@@ -61,9 +61,9 @@ class ModelHolders {
 
  private:
   MeshShape mesh_;
-  std::map<std::string, int> stages_;
+  Places stages_;
   Readers copies_;
-  std::map<std::string, int> tensor_;
+  Places tensor_;
 };
 
 }  // namespace lockstep

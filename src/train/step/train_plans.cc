@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "base/error.h"
 #include "comm/leaf_split.h"
@@ -31,45 +32,73 @@ Region gradient_region(const FlatLayout& layout, const TrainOptions& options) {
   return region;
 }
 
-// What the graphs of a worker's part of the model depend on.
-std::string part_key(const TrainOptions& options) {
-  return fmt::format("tensor {} of {} leaves, rank {}, recompute {}", options.mesh.tensor,
-                     options.tensor_leaves, options.mesh.coordinate(MeshAxis::kTensor, options.mesh_rank),
-                     name_of(options.passes.recompute));
-}
+// The graphs of a worker's part of the model behind passes that know nothing of the layout.
+class PartGraphs {
+ public:
+  PartGraphs(const Model& model, Backend& backend, const TrainOptions& options, PassOptions passes,
+             SharedGraphs& shared)
+      : model_(model),
+        passes_(std::move(passes)),
+        tensor_(fmt::format("tensor {} of {} leaves, rank {}", options.mesh.tensor, options.tensor_leaves,
+                            options.mesh.coordinate(MeshAxis::kTensor, options.mesh_rank))),
+        shared_(shared) {
+    passes_.units.clear();
+    passes_.product_epilogues = backend.has_product_epilogues();
+  }
 
-// The last pass that knows nothing of the layout.
-constexpr std::string_view kLastShared = "schedule";
+  // `added`: gradients are added to what is there, not written.
+  const Graph& before_stages(bool added) { return after(kLastBeforeStages, added); }
+  const Graph& scheduled(bool added) { return after(kLastShared, added); }
+  // What they depend on.
+  std::string key() const { return fmt::format("{}, recompute {}", tensor_, name_of(passes_.recompute)); }
 
-Plan plan_gradients(const Model& model, Backend& backend, const PassOptions& passes, const Region& region,
-                    const std::string& key, SharedGraphs& shared) {
-  const Graph& scheduled = shared.once(fmt::format("scheduled {}", key), [&] {
-    PassOptions first = passes;
-    first.units.clear();
-    first.product_epilogues = backend.has_product_epilogues();
-    first.stop_after = kLastShared;
-    return run_passes(model.graph, first);
-  });
-  PassOptions rest = passes;
-  rest.start_after = kLastShared;
-  return compile_plan(scheduled, backend, rest, region);
-}
+  // The last pass that knows nothing of the layout.
+  static constexpr std::string_view kLastShared = "schedule";
 
-void plan_backward(TrainPlans& plans, const Model& model, Backend& backend, const TrainOptions& options,
-                   PassOptions passes, SharedGraphs& shared) {
+ private:
+  // The last one that knows nothing of recomputation either.
+  static constexpr std::string_view kLastAlike = "row_gradients";
+
+  const Graph& after(std::string_view last, bool added) {
+    const std::string& part = last == kLastAlike ? tensor_ : key();
+    return shared_.once(fmt::format("after {}, {}, {}", last, added ? "added" : "written", part), [&] {
+      const std::string_view before = last == kLastShared         ? kLastBeforeStages
+                                      : last == kLastBeforeStages ? kLastAlike
+                                                                  : std::string_view();
+      PassOptions passes = passes_;
+      passes.accumulate_gradients = added;
+      passes.start_after = before;
+      passes.stop_after = last;
+      return run_passes(before.empty() ? model_.graph : after(before, added), passes);
+    });
+  }
+
+  const Model& model_;
+  PassOptions passes_;
+  std::string tensor_;
+  SharedGraphs& shared_;
+};
+
+void plan_backward(TrainPlans& plans, PartGraphs& graphs, Backend& backend, const TrainOptions& options,
+                   PassOptions passes) {
   const Region region = gradient_region(plans.layout, options);
-  const std::string key = part_key(options);
-  plans[Phase::kBackward] =
-      plan_gradients(model, backend, passes, region, fmt::format("{}, written", key), shared);
+  passes.start_after = PartGraphs::kLastShared;
+  plans[Phase::kBackward] = compile_plan(graphs.scheduled(false), backend, passes, region);
   if (!options.accumulates()) return;
   passes.accumulate_gradients = true;
-  plans[Phase::kAccumulate] =
-      plan_gradients(model, backend, passes, region, fmt::format("{}, added", key), shared);
+  plans[Phase::kAccumulate] = compile_plan(graphs.scheduled(true), backend, passes, region);
+}
+
+StagedGraph stage_graphs(PartGraphs& graphs, const StageMap& map, const TrainOptions& options) {
+  std::vector<const Graph*> given = {&graphs.before_stages(false)};
+  if (options.accumulates()) given.push_back(&graphs.before_stages(true));
+  return cut_into_stages(given, map, options.schedule == PipelineSchedule::kZeroBubble);
 }
 
 // The update works on sums and parameters as they are stored, whatever forward computes in.
+// `alike`: of slices of one size one is planned, which takes what each of them takes.
 void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const TrainOptions& options,
-                 PassOptions passes) {
+                 PassOptions passes, bool alike) {
   passes.disabled.insert(passes.disabled.end(), {"autodiff", "bf16"});
   std::vector<RowTable> merged = plans.tables;
   for (RowTable& table : merged) table.ids *= options.microbatches;
@@ -90,8 +119,9 @@ void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const 
     plans[Phase::kNorm] = plan(build_norm(plans.layout, merged, options.optimizer));
   }
   if (split) {
+    std::set<int64_t> sizes;
     for (size_t i = 0; i < owned.size(); ++i) {
-      if (owned[i].size() == 0) continue;
+      if (owned[i].size() == 0 || (alike && !sizes.insert(owned[i].size()).second)) continue;
       SlicePlans& slice = plans.slices.emplace_back();
       slice.slice = i;
       slice.update = plan(build_update(plans.layout, owned[i], model.params, {}, options.optimizer));
@@ -222,8 +252,8 @@ void require_tensor(const TrainPlans& plans, const TrainOptions& options) {
 }
 
 // Leaves follow each other from rank to rank.
-std::map<std::string, int> tensor_ranks(const LeafPieces& pieces, const MeshShape& mesh) {
-  std::map<std::string, int> ranks;
+ModelHolders::Places tensor_ranks(const LeafPieces& pieces, const MeshShape& mesh) {
+  ModelHolders::Places ranks;
   if (mesh.tensor == 1) return ranks;
   for (const auto& [name, piece] : pieces)
     ranks[name] = static_cast<int>(piece.leaf / (piece.leaves / mesh.tensor));
@@ -231,9 +261,12 @@ std::map<std::string, int> tensor_ranks(const LeafPieces& pieces, const MeshShap
 }
 
 // A worker of a pipeline has the layers of its stages alone, and a tensor rank its leaves.
-void take_part(TrainPlans& plans, const Model& model, const TrainOptions& options) {
+void take_part(TrainPlans& plans, const Model& model, const TrainOptions& options, SharedGraphs& shared) {
   const PipelineShape shape = pipeline_shape(options);
-  if (shape.ranks > 1) plans.stages = assign_stages(model.graph, shape.stages());
+  if (shape.ranks > 1)
+    plans.stages =
+        shared.once(fmt::format("{} stages, {} leaves", shape.stages(), options.tensor_leaves),
+                    [&] { return assign_stages(model.graph, shape.stages()); });
   ModelHolders::Readers copies;
   for (const auto& [name, stages] : plans.stages.copies)
     for (const int stage : stages)
@@ -252,6 +285,7 @@ TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOpti
     throw UserError("{} leaves do not divide {} microbatches", options.leaves, options.microbatches);
   const auto start = std::chrono::steady_clock::now();
   TrainPlans plans;
+  const bool looked_at = shared != nullptr;
   SharedGraphs alone;
   if (shared == nullptr) shared = &alone;
   const auto in_leaves = [&](const TensorShare& share) -> const LeafModel& {
@@ -280,8 +314,10 @@ TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOpti
     passes.disabled.emplace_back("row_gradients");
   const bool row_gradients = std::count(passes.disabled.begin(), passes.disabled.end(), "row_gradients") == 0;
   if (row_gradients) plans.tables = row_tables(differentiated);
-  plans.whole =
-      backward_order_layout(row_gradients ? make_row_gradients(differentiated, {}) : differentiated);
+  plans.whole = shared->once(
+      fmt::format("layout, {} leaves{}", options.tensor_leaves, row_gradients ? ", lists of rows" : ""), [&] {
+        return backward_order_layout(row_gradients ? make_row_gradients(differentiated, {}) : differentiated);
+      });
   for (const GraphInput& input : model.graph.inputs())
     if (input.role == Role::kFrozen)
       plans.frozen.push_back({model.graph.name(input.value), model.graph.type(input.value)});
@@ -291,25 +327,24 @@ TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOpti
   require_route(backend, options);
   if (options.mesh.pipeline > 1) require_pipeline(plans, options);
   require_compression(backend, options);
-  if (options.mesh.splits_model()) take_part(plans, model, options);
+  if (options.mesh.splits_model()) take_part(plans, model, options, *shared);
   passes.units = param_units(plans.layout, options.ownership());
+  PartGraphs graphs(*own, backend, options, passes, *shared);
   if (options.mesh.pipeline > 1) {
     const PipelineShape shape = pipeline_shape(options);
     const StagedGraph& staged = shared->once(
         fmt::format("{} stages {}, {} {}", shape.stages(), name_of(shape.schedule),
-                    options.accumulates() ? "added" : "written", part_key(options)),
-        [&] {
-          return stage_graphs(*own, backend, passes, options.accumulates(), plans.stages, shape.schedule);
-        });
+                    options.accumulates() ? "added" : "written", graphs.key()),
+        [&] { return stage_graphs(graphs, plans.stages, options); });
     plans.pipeline = plan_pipeline(staged, backend, passes, shape,
                                    options.mesh.coordinate(MeshAxis::kPipeline, options.mesh_rank));
   } else {
     // Leaves are evaluated as the parameters that they are of, which the leader gathers.
     if (options.tensor_leaves == 1) plans.units = passes.units;
-    plan_backward(plans, *own, backend, options, passes, *shared);
+    plan_backward(plans, graphs, backend, options, passes);
   }
   passes.units.clear();
-  plan_update(plans, model, backend, options, passes);
+  plan_update(plans, model, backend, options, passes, looked_at);
   plans.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return plans;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "ops/norm_parts.h"
 
@@ -10,22 +11,33 @@ namespace {
 
 int64_t part_bytes(int64_t elements) { return elements / kFlatBlock * kNormPartBytes; }
 
-int64_t part_bytes(int rank, const FlatLayout& whole, const ModelHolders& holders,
-                   const Ownership& ownership) {
-  return part_bytes(numel(squared_by(rank, holders.layout_of(rank, whole), holders, ownership)));
+int64_t part_bytes_of(int rank, const FlatLayout& layout, const ModelHolders& holders,
+                      const Ownership& ownership) {
+  return part_bytes(numel(squared_by(rank, layout, holders, ownership)));
 }
 
 // An all_gather deals out whole blocks: so many bytes for everybody, that those of the owner of most fit.
 int64_t stride_of(const FlatLayout& whole, const ModelHolders& holders, const Ownership& ownership,
                   int workers) {
+  std::map<int, FlatLayout> layouts;  // by the first of those who hold the same: all along the data axis
   int64_t most = 0;
-  for (int rank = 0; rank < workers; ++rank)
-    most = std::max(most, part_bytes(rank, whole, holders, ownership));
+  for (int rank = 0; rank < workers; ++rank) {
+    const int first = holders.is_split() ? holders.mesh().line(MeshAxis::kData, rank).first : 0;
+    auto layout = layouts.find(first);
+    if (layout == layouts.end()) layout = layouts.emplace(first, holders.layout_of(rank, whole)).first;
+    most = std::max(most, part_bytes_of(rank, layout->second, holders, ownership));
+  }
   most += int64_t{sizeof(StepTotals)};
   return (most + kSliceBlock - 1) / kSliceBlock * kSliceBlock;
 }
 
 int64_t all_bytes(const FlatLayout& whole) { return part_bytes(whole.numel()); }
+
+// Of those that lie in a slice; entries lie one behind the other.
+size_t first_entry(std::span<const FlatEntry> entries, const Slice& slice) {
+  const auto behind = std::ranges::upper_bound(entries, slice.begin, {}, &FlatEntry::offset);
+  return static_cast<size_t>(behind - entries.begin()) - (behind == entries.begin() ? 0 : 1);
+}
 
 // Where tensor ranks hold the same, one of them makes its parts of the norm.
 std::vector<Slice> spoken_for(int rank, const FlatLayout& layout, const ModelHolders& holders,
@@ -33,7 +45,7 @@ std::vector<Slice> spoken_for(int rank, const FlatLayout& layout, const ModelHol
   std::vector<Slice> spoken;
   const auto entries = layout.entries();
   for (const Slice& slice : slices)
-    for (size_t i = 0; i < entries.size(); ++i) {
+    for (size_t i = first_entry(entries, slice); i < entries.size() && entries[i].offset < slice.end; ++i) {
       const int64_t begin = std::max(slice.begin, entries[i].offset);
       const int64_t end =
           std::min(slice.end, i + 1 < entries.size() ? entries[i + 1].offset : layout.numel());
@@ -64,7 +76,8 @@ SquareGather::SquareGather(Group& group, Backend& backend, const FlatLayout& who
     : group_(group),
       backend_(backend),
       stride_(stride_of(whole, holders, ownership, group.size())),
-      own_bytes_(part_bytes(group.rank(), whole, holders, ownership)),
+      own_bytes_(
+          part_bytes_of(group.rank(), holders.layout_of(group.rank(), whole), holders, ownership)),
       gathered_(group.allocate(stride_ * group.size())),
       ordered_(backend.allocate(all_bytes(whole), MemoryKind::kPinned)),
       all_(backend.memory() == MemoryKind::kDevice ? backend.allocate(all_bytes(whole)) : nullptr) {
