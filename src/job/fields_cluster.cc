@@ -109,14 +109,16 @@ std::vector<Field> strategy_fields() {
           .at_least(1)
           .at_most(64),
       LOCKSTEP_FIELD(strategy.tensor,
-                     "workers of one host that share the matrices of every layer; the bits are the same for "
+                     "workers of one host that share the matrices of every layer, and tables and head where "
+                     "strategy.tensor_leaves divides the vocabulary; the bits are the same for "
                      "any number of them that shares strategy.tensor_leaves evenly")
           .defaults_to("1")
           .at_least(1)
           .at_most(1024),
-      LOCKSTEP_FIELD(strategy.tensor_leaves,
-                     "parts that the matrices of every layer are cut into, and inner sums with them; part of "
-                     "the run's identity; auto: strategy.tensor")
+      LOCKSTEP_FIELD(
+          strategy.tensor_leaves,
+          "parts that matrices of layers, tables and head are cut into, and inner sums with them; part of "
+          "the run's identity; auto: strategy.tensor")
           .takes_auto()
           .at_least(1)
           .at_most(1024)

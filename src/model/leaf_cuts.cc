@@ -42,7 +42,10 @@ LeafCuts::LeafCuts(const Graph& graph, int64_t leaves) : graph_(graph), leaves_(
   find_on_demand();
   while (!place_all()) {
   }
-  if (std::ranges::find(kinds_, Kind::kRows) == kinds_.end())
+  bool products = false;
+  for (size_t n = 0; n < kinds_.size(); ++n)
+    products |= kinds_[n] == Kind::kRows && graph.nodes()[n].op->name == "matmul";
+  if (!products)
     throw UserError(
         "strategy.tensor_leaves {}: graph {} has no products by columns and rows of parameters that follow "
         "each other, so tensor parallelism has nothing to split; use strategy.tensor 1 and no tensor_leaves",
@@ -91,13 +94,13 @@ void LeafCuts::place(int32_t n) {
     kinds_[static_cast<size_t>(n)] = Kind::kOnDemand;
     return;
   }
-  if (place_product(n) || again_) return;
+  if (place_product(n) || place_embedding(n) || again_) return;
   if (!has_cut_operand(node)) {
     for (const Value input : node.inputs)
       if (on_demand(input)) use_whole(input, n);
     return;
   }
-  if (place_packed_attention(n) || place_slice(n) || again_ || place_by_signature(n)) return;
+  if (place_packed_attention(n) || place_slice(n) || place_loss(n) || again_ || place_by_signature(n)) return;
   left_whole_.merge(columns_before(n));
   again_ = true;
 }
@@ -134,6 +137,44 @@ bool LeafCuts::place_product(int32_t n) {
   operands_[static_cast<size_t>(n)] = {{}, columns};
   cuts_[static_cast<size_t>(node.outputs[0].id)] = {graph_.type(node.outputs[0]).shape.rank() - 1,
                                                     columns.segments};
+  return true;
+}
+
+bool LeafCuts::can_cut_vocabulary(int64_t rows, int64_t columns) const {
+  return rows % leaves_ == 0 && rows >= columns;
+}
+
+bool LeafCuts::place_embedding(int32_t n) {
+  const Node& node = graph_.nodes()[static_cast<size_t>(n)];
+  if (node.op->name != "embedding" || left_whole_.contains(n)) return false;
+  const Value table = node.inputs[0];
+  if (!on_demand(table) || cut(node.inputs[1]).is_cut()) return false;
+  const Shape& shape = graph_.type(table).shape;
+  const LeafCut rows{0, {shape[0]}};
+  if (!can_cut_vocabulary(shape[0], shape[1])) return false;
+  if (!can_demand(table, rows)) {
+    left_whole_.insert(n);
+    return false;
+  }
+  demand(table, rows, n);
+  kinds_[static_cast<size_t>(n)] = Kind::kRows;
+  operands_[static_cast<size_t>(n)] = {rows, {}};
+  return true;
+}
+
+bool LeafCuts::place_loss(int32_t n) {
+  const Node& node = graph_.nodes()[static_cast<size_t>(n)];
+  if (node.op->name != "cross_entropy" || !cut(node.inputs[0]).is_cut()) return false;
+  const int64_t classes = graph_.type(node.inputs[0]).shape[1];
+  if (cut(node.inputs[0]) != LeafCut{1, {classes}}) return false;
+  for (size_t i = 1; i < node.inputs.size(); ++i)
+    if (on_demand(node.inputs[i]) || cut(node.inputs[i]).is_cut()) return false;
+  for (const int32_t head : columns_before(n)) {
+    const Value rows = graph_.nodes()[static_cast<size_t>(head)].inputs[0];
+    if (!can_cut_vocabulary(classes, graph_.type(rows).shape[-1])) return false;
+  }
+  kinds_[static_cast<size_t>(n)] = Kind::kLoss;
+  operands_[static_cast<size_t>(n)] = {cut(node.inputs[0])};
   return true;
 }
 
@@ -338,6 +379,10 @@ std::set<int32_t> LeafCuts::columns_before(int32_t n) const {
     left.pop_back();
     if (at < 0 || !seen.insert(at).second) continue;
     const Node& node = graph_.nodes()[static_cast<size_t>(at)];
+    if (node.op->name == "embedding" && kind(at) == Kind::kRows) {
+      columns.insert(at);
+      continue;
+    }
     if (node.op->name == "matmul" && kind(at) == Kind::kLeaves && operands(at)[1].is_cut() &&
         !operands(at)[0].is_cut()) {
       columns.insert(at);

@@ -9,8 +9,13 @@
 //   x -> qkv (columns) -> heads -> attention -> out (rows) -> sum     x -> up (columns) -> gelu -> down ->
 //   sum
 //
-// Regions that meet something else (a norm over all columns, a loss, a draw at random) are left whole. All
-// else is replicated: embeddings, norms, the residual stream, the head.
+// The vocabulary is cut too: a table by rows, each leaf looking its own up, which ends with a sum; the head
+// by columns, a region that ends with a cross-entropy of columns (ops/cross_entropy_leaves.cc). A table that
+// is both is cut once. They are left whole where the leaves do not divide the rows, or where these are fewer
+// than the columns: then a sum over leaves costs more than the table.
+//
+// Regions that meet something else (a norm over all columns, a draw at random) are left whole. All else is
+// replicated: norms, the residual stream.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -40,6 +45,7 @@ class LeafCuts {
     kWhole,     // works on whole values
     kLeaves,    // once for each leaf
     kRows,      // the same, and the results are added up
+    kLoss,      // a cross-entropy of logits that are cut
     kOnDemand,  // made of parameters alone, where it is read
   };
   Kind kind(int32_t node) const { return kinds_[static_cast<size_t>(node)]; }
@@ -55,18 +61,22 @@ class LeafCuts {
   void find_on_demand();
   bool place_all();  // false: something was left whole or given segments; again
   void place(int32_t n);
+  bool place_embedding(int32_t n);
   bool place_product(int32_t n);
+  bool place_loss(int32_t n);
   bool place_packed_attention(int32_t n);
   bool place_slice(int32_t n);
   bool place_by_signature(int32_t n);
   bool accepts(int32_t n, const ShardingSignature& signature);
   bool has_cut_operand(const Node& node) const;
   // Takes a value made of parameters as cut, or whole.
-  bool can_demand(Value value, const LeafCut& cut) const;
-  void demand(Value value, const LeafCut& cut, int32_t by);
+  bool can_demand(Value value, const LeafCut& wanted) const;
+  void demand(Value value, const LeafCut& wanted, int32_t by);
   void use_whole(Value value, int32_t by);
   void set_segments(int32_t n, const std::vector<int64_t>& segments);
-  // The products that begin the regions which a node is in.
+  // Whether a table is worth it, or a head.
+  bool can_cut_vocabulary(int64_t rows, int64_t columns) const;
+  // The products that begin the regions which a node is in; of a table that is cut, its reader.
   std::set<int32_t> columns_before(int32_t n) const;
   std::string weight_of(int32_t product) const;
   void require_even() const;
@@ -75,7 +85,7 @@ class LeafCuts {
   const Graph& graph_;
   int64_t leaves_;
   std::vector<bool> on_demand_;
-  std::set<int32_t> left_whole_;                      // products that begin no region
+  std::set<int32_t> left_whole_;                      // products that begin no region, readers of tables
   std::map<int32_t, std::vector<int64_t>> segments_;  // of products that do
   std::vector<Kind> kinds_;
   std::vector<LeafCut> cuts_;

@@ -39,6 +39,12 @@ class LeafSplitter {
     return fmt::format("{}.leaf{}", old_.name(value), share_.first() + static_cast<int64_t>(i));
   }
 
+  // Of what a leaf reads of a whole value, also where that is the sum of values that leaves made.
+  std::string read_name(Value value, size_t i) const {
+    const std::string name = leaf_name(value, i);
+    return graph_.find(name).valid() ? name + "_1" : name;
+  }
+
   void add_input(const GraphInput& input) {
     const std::string& name = old_.name(input.value);
     const Type& type = old_.type(input.value);
@@ -79,6 +85,7 @@ class LeafSplitter {
             leaves_[{node.outputs[o].id, cuts_.cut(node.outputs[o]).axis}].push_back(results[i][o]);
         return;
       }
+      case LeafCuts::Kind::kLoss: return add_loss(node, cuts_.operands(n)[0]);
       case LeafCuts::Kind::kRows: {
         Leaves parts;
         for (const std::vector<Value>& part : emit_leaves(node, cuts_.operands(n), {}))
@@ -90,15 +97,30 @@ class LeafSplitter {
     }
   }
 
-  void add_whole(const Node& node) {
-    std::vector<Value> operands;
-    for (const Value input : node.inputs) operands.push_back(whole(input));
-    const std::vector<Value> results =
-        graph_.emit_all(*node.op, operands, node.attributes, old_.name(node.outputs[0]));
+  void add_loss(const Node& node, const LeafCut& columns) {
+    Leaves operands = leaves(node.inputs[0], columns);
+    for (size_t i = 1; i < node.inputs.size(); ++i) operands.push_back(whole(node.inputs[i]));
+    const int64_t classes = old_.type(node.inputs[0]).shape[1];
+    Attributes attributes = group();
+    for (const char* kept : {"ignore", "smoothing"}) attributes.set(kept, *node.attributes.find(kept));
+    attributes.set("leaves", share_.own());
+    attributes.set("first", share_.first() * (classes / share_.leaves));
+    attributes.set("classes", classes);
+    take_results(node,
+                 graph_.emit_all("cross_entropy_leaves", operands, attributes, old_.name(node.outputs[0])));
+  }
+
+  void take_results(const Node& node, const std::vector<Value>& results) {
     for (size_t o = 0; o < results.size(); ++o) {
       if (o > 0) graph_.rename(results[o], old_.name(node.outputs[o]));
       whole_[node.outputs[o].id] = results[o];
     }
+  }
+
+  void add_whole(const Node& node) {
+    std::vector<Value> operands;
+    for (const Value input : node.inputs) operands.push_back(whole(input));
+    take_results(node, graph_.emit_all(*node.op, operands, node.attributes, old_.name(node.outputs[0])));
   }
 
   // The results of a node for each leaf.
@@ -112,7 +134,7 @@ class LeafSplitter {
       std::vector<Value> inputs;
       for (const Leaves& operand : operands) inputs.push_back(operand[i]);
       results.push_back(
-          graph_.emit_all(*node.op, inputs, attributes_of(node, result), leaf_name(node.outputs[0], i)));
+          graph_.emit_all(*node.op, inputs, attributes_of(node, result, i), leaf_name(node.outputs[0], i)));
       for (size_t o = 1; o < node.outputs.size(); ++o)
         graph_.rename(results.back()[o], leaf_name(node.outputs[o], i));
       require_type(node, result, graph_.type(results.back()[0]));
@@ -124,9 +146,15 @@ class LeafSplitter {
     return cut.is_cut() ? shape.with(cut.axis, shape[cut.axis] / share_.leaves) : shape;
   }
 
-  // Attributes that say a shape, heads or a part of an axis say those of a leaf.
-  Attributes attributes_of(const Node& node, const LeafCut& result) const {
+  // Attributes that say a shape, heads or a part of an axis say those of a leaf; a table's rows say where
+  // they are.
+  Attributes attributes_of(const Node& node, const LeafCut& result, size_t i) const {
     Attributes attributes = node.attributes;
+    if (node.op->name == "embedding" && cuts_.kind(old_.producer(node.outputs[0])) == LeafCuts::Kind::kRows) {
+      const int64_t rows = old_.type(node.inputs[0]).shape[0];
+      attributes.set("first", (share_.first() + static_cast<int64_t>(i)) * (rows / share_.leaves));
+      attributes.set("whole", rows);
+    }
     const Shape shape = local(old_.type(node.outputs[0]).shape, result);
     if (attributes.find("shape") != nullptr)
       attributes.set("shape", std::vector<int64_t>(shape.begin(), shape.end()));
@@ -177,8 +205,8 @@ class LeafSplitter {
     if (made.empty()) {
       Attributes attributes = group();
       attributes.set("leaves", share_.own());
-      made = graph_.emit_all("spread", std::span(&all, 1), attributes, leaf_name(value, 0));
-      for (size_t i = 1; i < own(); ++i) graph_.rename(made[i], leaf_name(value, i));
+      made = graph_.emit_all("spread", std::span(&all, 1), attributes, read_name(value, 0));
+      for (size_t i = 1; i < own(); ++i) graph_.rename(made[i], read_name(value, i));
     }
     return made;
   }

@@ -146,6 +146,105 @@ TEST(TensorLeaves, FamiliesAreSplitByHeadsAndHiddenUnits) {
             10U);  // weights of q, k, v, out, in and out of the hidden units; biases of columns
 }
 
+constexpr std::string_view kWords =
+    R"(graph f(ids: i32[6], t: f32[8,4] @param, w: f32[4,8] @param, v: f32[8,4] @param, labels: i32[6]) {
+      x = embedding(t, ids) {padding=5}
+      h = matmul(x, w)
+      y = matmul(h, v)
+      logits = matmul(y, t) {transpose_b=true}
+      loss, count, lse = cross_entropy(logits, labels) {ignore=-1}
+      return loss, count
+    })";
+
+// Tied or not: a table's leaf has rows, which are columns of the head.
+TEST(TensorLeaves, TheVocabularyIsCutAtBothEnds) {
+  expect_split(
+      {4, 2, 1}, kWords,
+      R"(graph f(ids: i32[6], t.leaf2: f32[2,4] @param, t.leaf3: f32[2,4] @param, w.leaf2: f32[4,2] @param,
+        w.leaf3: f32[4,2] @param, v.leaf2: f32[2,4] @param, v.leaf3: f32[2,4] @param, labels: i32[6]) {
+      x.leaf2 = embedding(t.leaf2, ids) {padding=5, first=4, whole=8}
+      x.leaf3 = embedding(t.leaf3, ids) {padding=5, first=6, whole=8}
+      x = leaf_sum(x.leaf2, x.leaf3) {group="tensor", size=2}
+      x.leaf2_1, x.leaf3_1 = spread(x) {leaves=2, group="tensor", size=2}
+      h.leaf2 = matmul(x.leaf2_1, w.leaf2)
+      h.leaf3 = matmul(x.leaf3_1, w.leaf3)
+      y.leaf2 = matmul(h.leaf2, v.leaf2)
+      y.leaf3 = matmul(h.leaf3, v.leaf3)
+      y = leaf_sum(y.leaf2, y.leaf3) {group="tensor", size=2}
+      y.leaf2_1, y.leaf3_1 = spread(y) {leaves=2, group="tensor", size=2}
+      logits.leaf2 = matmul(y.leaf2_1, t.leaf2) {transpose_b=true}
+      logits.leaf3 = matmul(y.leaf3_1, t.leaf3) {transpose_b=true}
+      loss, count, lse = cross_entropy_leaves(logits.leaf2, logits.leaf3, labels)
+          {ignore=-1, leaves=2, first=4, classes=8, group="tensor", size=2}
+      return loss, count
+    })");
+}
+
+std::map<std::string, int> axes_of_gpt(int64_t vocab) {
+  return axes_of(
+      build_gpt({.layers = 1, .dim = 16, .heads = 4, .vocab = vocab, .batch = 2, .seq = 8, .dropout = 0.1}),
+      4);
+}
+
+TEST(TensorLeaves, AVocabularyIsCutWhereThatIsEvenAndWorthIt) {
+  const auto llama = [](int64_t vocab, bool tied) {
+    return axes_of(build_llama({.layers = 1,
+                                .dim = 16,
+                                .heads = 4,
+                                .kv_heads = 4,
+                                .hidden = 24,
+                                .vocab = vocab,
+                                .batch = 2,
+                                .seq = 8,
+                                .tied = tied}),
+                   4);
+  };
+  EXPECT_EQ(axes_of_gpt(32).at("wte.weight"), 0);
+  EXPECT_EQ(llama(32, false).at("model.embed_tokens.weight"), 0);
+  EXPECT_EQ(llama(32, false).at("lm_head.weight"), 0);
+  EXPECT_EQ(llama(32, true).at("model.embed_tokens.weight"), 0);
+  for (const int64_t vocab : {34, 12}) {  // four leaves do not divide it; fewer rows than columns
+    EXPECT_FALSE(axes_of_gpt(vocab).contains("wte.weight"));
+    EXPECT_FALSE(llama(vocab, false).contains("model.embed_tokens.weight"));
+    EXPECT_FALSE(llama(vocab, false).contains("lm_head.weight"));
+  }
+}
+
+// Logits may be scaled, bent or biased before the loss.
+TEST(TensorLeaves, TheHeadIsARegionLikeOthers) {
+  constexpr std::string_view kHead =
+      R"(graph f(x: f32[6,4], w: f32[4,8] @param, v: f32[8,4] @param, t: f32[4,8] @param, bias: f32[8] @param,
+        labels: i32[6]) {
+      h = matmul(x, w)
+      y = matmul(h, v)
+      plain = matmul(y, t)
+      row = broadcast(bias) {shape=[6,8]}
+      biased = add(plain, row)
+      third = constant() {value=0.3}
+      all = broadcast(third) {shape=[6,8]}
+      scaled = mul(biased, all)
+      bent = tanh(scaled)
+      loss, count, lse = cross_entropy(bent, labels)
+      return loss, count
+    })";
+  EXPECT_EQ(axes_of(model_of(kHead), 2),
+            (std::map<std::string, int>{{"w", 1}, {"v", 0}, {"t", 1}, {"bias", 0}}));
+}
+
+// What reads all of a table, or all columns of logits, keeps it whole for everybody.
+TEST(TensorLeaves, ATableThatIsReadWholeIsLeftWhole) {
+  const auto axes = [](std::string text, std::string_view from, std::string_view to) {
+    text.replace(text.find(from), from.size(), to);
+    return axes_of(model_of(text), 2);
+  };
+  const std::map<std::string, int> products = {{"w", 1}, {"v", 0}};
+  EXPECT_EQ(axes(std::string(kWords), "return loss, count", "sum = sum(t)\n return loss, count, sum"),
+            products);
+  EXPECT_EQ(
+      axes(std::string(kWords), "return loss, count", "best = argmax(logits)\n return loss, count, best"),
+      products);
+}
+
 // A leaf of q, k and v in one matrix has its heads of all three.
 TEST(TensorLeaves, APieceIsRunsOfItsParameter) {
   const LeafPiece piece{"w", Shape{2, 12}, {1, {4, 4, 4}}, 1, 2};

@@ -3,7 +3,8 @@
 // loss is the sum over the rows whose label is not `ignore`, count their number: dividing is left to whoever
 // knows the whole batch. lse is the log-sum-exp of each row (0 where ignored); the gradient rebuilds the
 // probabilities from it, so they are never stored. With weights (data and never a parameter's), the term of a
-// row is multiplied by its weight.
+// row is multiplied by its weight. Logits that are cut by classes have ops/cross_entropy_leaves.cc, and the
+// same gradient, of the columns from `first` on of all `classes`.
 #include <algorithm>
 #include <cmath>
 
@@ -78,27 +79,38 @@ void reference(const ReferenceContext& c) {
   }
 }
 
+// Of all columns, of which the operand may have some.
+int64_t all_classes(const Attributes& attributes, const Shape& logits) {
+  const int64_t classes = attributes.integer("classes");
+  return classes > 0 ? classes : logits[1];
+}
+
 std::vector<Type> infer_grad(const InferContext& c) {
   if (c.type(0) != Type{DType::kF32, {}}) c.fail("operand 0, the gradient of the loss, must be f32[]");
   check(c, 1, 4);
   if (c.type(3) != Type{DType::kF32, {c.shape(1)[0]}})
     c.fail("operand 3 must be f32[{}], the lse of cross_entropy", c.shape(1)[0]);
+  const int64_t first = c.attributes().integer("first"), columns = c.shape(1)[1];
+  const int64_t classes = all_classes(c.attributes(), c.shape(1));
+  if (first < 0 || first + columns > classes)
+    c.fail("the {} columns from {} on are no part of {} classes", columns, first, classes);
   return {c.type(1)};
 }
 
 void reference_grad(const ReferenceContext& c) {
   const RefTensor& logits = c.in(1);
-  const int64_t classes = logits.shape()[1];
+  const int64_t columns = logits.shape()[1], first = c.attributes.integer("first");
+  const int64_t classes = all_classes(c.attributes, logits.shape());
   const double smoothing = c.attributes.number("smoothing");
   for (int64_t r = 0; r < logits.shape()[0]; ++r) {
     const double label = c.in(2)[r];
     if (label == static_cast<double>(c.attributes.integer("ignore"))) continue;
     const double weight = c.inputs.size() == 5 ? c.in(4)[r] : 1.0;
-    for (int64_t i = 0; i < classes; ++i) {
-      const double probability = std::exp(logits[r * classes + i] - c.in(3)[r]);
-      const double target =
-          (static_cast<double>(i) == label ? 1 - smoothing : 0.0) + smoothing / static_cast<double>(classes);
-      c.out()[r * classes + i] = c.in(0)[0] * weight * (probability - target);
+    for (int64_t i = 0; i < columns; ++i) {
+      const double probability = std::exp(logits[r * columns + i] - c.in(3)[r]);
+      const double target = (static_cast<double>(first + i) == label ? 1 - smoothing : 0.0) +
+                            smoothing / static_cast<double>(classes);
+      c.out()[r * columns + i] = c.in(0)[0] * weight * (probability - target);
     }
   }
 }
@@ -111,13 +123,14 @@ struct Rows {
   Value target;   // f32 [N, V]: 1 at the label
 };
 
-Rows rows_of(Builder& b, const Attributes& attributes, Value logits, Value labels) {
+Rows rows_of(Builder& b, const Attributes& attributes, Value logits, Value labels, int64_t first = 0) {
   const Shape shape = b.shape(logits);
   const Value ignored = b.constant_like(static_cast<double>(attributes.integer("ignore")), labels);
+  const Value own = first == 0 ? labels : b.sub(labels, b.constant_like(static_cast<double>(first), labels));
   const Value classes =
       b.op("iota", {}, {{"shape", std::vector<int64_t>{1, shape[1]}}, {"axis", int64_t{1}}});
   return {b.cast(logits, DType::kF32), b.indicator("ne", labels, ignored),
-          b.indicator("eq", b.reshape(labels, {shape[0], 1}), classes)};
+          b.indicator("eq", b.reshape(own, {shape[0], 1}), classes)};
 }
 
 std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Value> inputs) {
@@ -136,11 +149,12 @@ std::vector<Value> decompose(Graph& graph, const Node& node, std::span<const Val
 
 std::vector<Value> decompose_grad(Graph& graph, const Node& node, std::span<const Value> inputs) {
   Builder b(graph);
-  const auto [x, counted, target] = rows_of(b, node.attributes, inputs[1], inputs[2]);
+  const auto [x, counted, target] =
+      rows_of(b, node.attributes, inputs[1], inputs[2], node.attributes.integer("first"));
   const Shape column{b.shape(x)[0], 1};
   const double smoothing = node.attributes.number("smoothing");
   const Value probability = b.exp(b.sub(x, b.reshape(inputs[3], column)));
-  const double spread = smoothing / static_cast<double>(b.shape(x)[1]);
+  const double spread = smoothing / static_cast<double>(all_classes(node.attributes, b.shape(x)));
   const Value slope = b.sub(probability, b.shift(b.scale(target, 1 - smoothing), spread));
   Value factor = b.mul(b.reshape(counted, column), inputs[0]);
   if (inputs.size() == 5) factor = b.mul(factor, b.reshape(inputs[4], column));
@@ -174,11 +188,13 @@ OpDef cross_entropy_op() {
   return def;
 }
 
-// cross_entropy_grad(dloss, logits, labels, lse[, weights]) {ignore, smoothing} -> dlogits.
+// cross_entropy_grad(dloss, logits, labels, lse[, weights]) {ignore, smoothing, first, classes} -> dlogits.
 OpDef cross_entropy_grad_op() {
   OpDef def{.name = "cross_entropy_grad",
             .summary = "gradient of cross_entropy, rebuilt from the logits and their lse"};
   def.attributes = label_attributes();
+  def.attributes.push_back({"first", int64_t{0}, "the class of the first column"});
+  def.attributes.push_back({"classes", int64_t{0}, "of all columns; 0: they are all here"});
   def.min_inputs = 4;
   def.max_inputs = 5;
   def.infer = infer_grad;

@@ -57,6 +57,21 @@ TEST(Losses, LabelsAreOneIntegerPerRow) {
             {"labels must have the logits' shape [6,1]"});
 }
 
+TEST(Losses, LeavesHaveTheColumnsOfAllClasses) {
+  const std::string operands = "a: f32[6,4], b: f32[6,4], t: i32[6]";
+  expect_in(refusal(operands, "y, n, l = cross_entropy_leaves(a, b, t) {leaves=2, classes=12}"),
+            {"2 leaves of 4 columns with each of 1 workers do not make 12 classes"});
+  expect_in(refusal(operands, "y, n, l = cross_entropy_leaves(a, b, t) {leaves=2, first=4, classes=8}"),
+            {"the 8 columns from 4 on are no part of 8 classes"});
+  expect_in(refusal(operands, "y, n, l = cross_entropy_leaves(a, b, t) {leaves=4, classes=16}"),
+            {"give the logits of 4 leaves, labels"});
+  expect_in(refusal("a: f32[6,4], t: i64[6]", "y, n, l = cross_entropy_leaves(a, t) {leaves=1, classes=4}"),
+            {"labels must be i32[6]"});
+  expect_in(
+      refusal("p: f32[2,3,6], t: i32[6]", "y, n, l = cross_entropy_join(p, t) {classes=4, smoothing=0.1}"),
+      {"f32[leaves,4,rows]"});
+}
+
 TEST(Losses, SoftmaxNamesTheLegalAxes) {
   expect_in(refusal("x: f32[6,7]", "y = softmax(x) {axis=2}"), {"axis 2 is outside [-2, 2)"});
 }

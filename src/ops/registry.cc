@@ -21,7 +21,7 @@ namespace lockstep {
   /* random */ X(dropout) X(round_stochastic) \
   /* optimizers */ X(global_norm) X(square_sums) X(norm_of_squares) X(sgd) X(adam) X(adamw) X(lion) X(lamb) X(adafactor) X(row_gradient) X(adamw_catch_up) X(adamw_rows) \
   /* markers */ X(checkpoint) \
-  /* leaves of a split model */ X(spread) X(leaf_sum) \
+  /* leaves of a split model */ X(spread) X(leaf_sum) X(cross_entropy_leaves) X(cross_entropy_part) X(cross_entropy_join) \
   /* collectives */ X(all_reduce) X(all_reduce_start) X(all_reduce_done) X(all_gather) X(all_gather_start) X(all_gather_done) \
     X(reduce_scatter) X(reduce_scatter_start) X(reduce_scatter_done) X(all_to_all) X(all_to_all_start) X(all_to_all_done) \
     X(broadcast_from) X(broadcast_from_start) X(broadcast_from_done) X(reduce_to) X(reduce_to_start) X(reduce_to_done) \

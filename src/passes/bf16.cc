@@ -13,9 +13,10 @@ namespace {
 
 // What pays for itself in bf16 on every device that has it.
 constexpr std::array<std::string_view, 4> kComputeOps = {"matmul", "conv2d", "attention", "attention_qkv"};
-// Ops whose other operands are f32 parameters or statistics beside a first operand of any floating type.
-constexpr std::array<std::string_view, 5> kFirstOperandOps = {"layer_norm", "rms_norm", "batch_norm",
-                                                              "group_norm", "cross_entropy"};
+// Ops whose other operands are f32 parameters or statistics beside a first operand (or logits of leaves) of
+// any floating type.
+constexpr std::array<std::string_view, 6> kFirstOperandOps = {
+    "layer_norm", "rms_norm", "batch_norm", "group_norm", "cross_entropy", "cross_entropy_leaves"};
 // Losses that compare f32 targets with predictions.
 constexpr std::array<std::string_view, 2> kF32Ops = {"bce_with_logits", "mse"};
 

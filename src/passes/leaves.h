@@ -9,6 +9,9 @@
 //   y_own = leaf_sum(a, b) {wide=true}
 //   y = all_reduce(y_own) {group="tensor", size=2}     cast to the leaves' type, where that is not f32
 //
+// and a cross_entropy_leaves its parts, one for each leaf, gathered from all workers and joined by everyone
+// (ops/cross_entropy_leaves.cc).
+//
 // It runs after autodiff, which gives every spread a leaf_sum of its gradients. A worker's leaves are a
 // subtree of the tree over all of them, and all_reduce adds these up by the tree over the workers: every
 // number of workers makes the same additions, and rounds once.

@@ -54,6 +54,22 @@ TEST(Leaves, OneLeafAWorkerIsSummedAsItIs) {
     })");
 }
 
+// Every worker has what all leaves add to a loss, and joins it.
+TEST(Leaves, ALossIsJoinedFromTheColumnsOfAllLeaves) {
+  expect_lowered(R"(graph f(a: bf16[5,4], b: bf16[5,4], labels: i32[5], weights: f32[5]) {
+      loss, count, lse = cross_entropy_leaves(a, b, labels, weights) {leaves=2, first=8, classes=16, size=2}
+      return loss, count
+    })",
+                 R"(graph f(a: bf16[5,4], b: bf16[5,4], labels: i32[5], weights: f32[5]) {
+      cross_entropy_part = cross_entropy_part(a, labels) {first=8, classes=16}
+      cross_entropy_part_1 = cross_entropy_part(b, labels) {first=12, classes=16}
+      concat = concat(cross_entropy_part, cross_entropy_part_1) {axis=0}
+      all_gather = all_gather(concat) {group="tensor", size=2}
+      loss, count, lse = cross_entropy_join(all_gather, labels, weights) {classes=16}
+      return loss, count
+    })");
+}
+
 // The sum over leaves of a value that all read is the gradient of spread.
 TEST(Leaves, BackwardAddsByTheSameTree) {
   const Graph graph = differentiate(graph_of(R"(graph f(x: f32[4,8] @param, w: f32[8,2], v: f32[8,2]) {

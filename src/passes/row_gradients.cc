@@ -34,6 +34,7 @@ const Node* sole_embedding_gradient(const Graph& graph, const GraphOutput& outpu
     made_by = producer_of(graph, made_by->inputs[1]);
   if (made_by == nullptr || made_by->op->name != "embedding_grad") return nullptr;
   const Node& node = *made_by;
+  if (node.attributes.integer("whole") > 0) return nullptr;  // a leaf of a table
   const int64_t rows = node.attributes.integer("rows");
   if (rows < kRowsPerId * graph.type(node.inputs[1]).shape.numel()) return nullptr;
   return graph.producer(through_views(graph, node.inputs[1])) < 0 ? &node : nullptr;

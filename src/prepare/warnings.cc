@@ -6,6 +6,7 @@
 
 #include "data/shards/shard_set.h"
 #include "data/table/table_report.h"
+#include "graph/op_def.h"
 
 namespace lockstep {
 namespace {
@@ -56,6 +57,26 @@ void warn_of_leaks(const JobParts& parts, std::vector<std::string>& warnings) {
                       column.field.name, parts.data.report->label, column.facts->records));
 }
 
+// A table that model/leaf_cuts.h would cut, did the leaves divide its rows.
+void warn_of_vocabulary(const JobParts& parts, std::vector<std::string>& warnings) {
+  if (parts.options.mesh.tensor == 1) return;
+  const Graph& graph = parts.model.graph;
+  const int64_t leaves = parts.options.tensor_leaves;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name != "embedding") continue;
+    Value table = node.inputs[0];
+    const Shape& shape = graph.type(table).shape;
+    if (shape[0] < shape[1] || shape[0] % leaves == 0) continue;
+    while (graph.producer(table) >= 0)
+      table = graph.nodes()[static_cast<size_t>(graph.producer(table))].inputs[0];
+    warnings.push_back(
+        fmt::format("{}: strategy.tensor_leaves {} does not divide the {} rows of {}, which every tensor "
+                    "rank therefore has "
+                    "whole, with its gradients and moments",
+                    parts.spec.where("strategy.tensor"), leaves, shape[0], graph.name(table)));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> job_warnings(const JobParts& parts) {
@@ -64,6 +85,7 @@ std::vector<std::string> job_warnings(const JobParts& parts) {
   warn_of_rate(parts, warnings);
   warn_of_evaluation(parts, warnings);
   warn_of_leaks(parts, warnings);
+  warn_of_vocabulary(parts, warnings);
   return warnings;
 }
 

@@ -79,6 +79,18 @@ TEST(TensorRun, GoesTogetherWithParametersInPieces) {
                       {1, 2, 1, {"strategy.zero=3", "strategy.transport=ucx"}}});
 }
 
+// The vocabulary of these jobs is cut, of gpt in a table that the last stage reads too.
+TEST(TensorRun, SharesATiedTableBetweenStages) {
+  expect_bits_of_one(kGptJob, kFourLeaves + kEightHeads,
+                     {{2, 1, 2}, {4, 1, 2}, {1, 2, 2, {"strategy.zero=3"}}, {2, 2, 2, {"strategy.zero=1"}}});
+}
+TEST(TensorRun, SharesATiedTableInBf16) {
+  expect_bits_of_one(kLlamaJob, kTwoLeaves + Settings{"model.tied=true"}, {{2}, {2, 1, 2}});
+}
+TEST(TensorRun, LeavesAVocabularyWholeThatIsNotEven) {
+  expect_bits_of_one(kGptJob, kFourLeaves + kEightHeads + Settings{"model.vocab=34"}, {{2}, {4, 1, 2}});
+}
+
 class TensorRunLong : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
 TEST_P(TensorRunLong, GivesOneHashOnEveryMesh) {
   const auto [job, precision] = GetParam();
@@ -173,6 +185,12 @@ TEST(TensorRun, SaysWhatWouldDo) {
   EXPECT_NE(error({"strategy.tensor=2", "strategy.tensor_leaves=6"}).find("use strategy.tensor 1, 3, 6"),
             std::string::npos);
   EXPECT_NE(error({"strategy.tensor=2", "train.optimizer.name=lamb"}).find("use adamw"), std::string::npos);
+  const Ended odd = job.train("run", settings_of({2}) + Settings{"train.steps=5", "model.vocab=33"});
+  EXPECT_NE((odd.out + odd.err)
+                .find("strategy.tensor_leaves 2 does not divide the 33 rows of "
+                      "model.embed_tokens.weight, which every tensor rank therefore has whole"),
+            std::string::npos)
+      << odd.out << odd.err;
 }
 
 }  // namespace

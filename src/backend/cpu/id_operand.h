@@ -13,10 +13,13 @@ class IdOperand {
   static constexpr int64_t kIgnoreNone = std::numeric_limits<int64_t>::min();
 
   IdOperand(const Graph& graph, const Node& node, int operand, int64_t table_rows,
-            int64_t ignore = kIgnoreNone);
+            int64_t ignore = kIgnoreNone, TablePart part = {});
 
   int64_t count() const { return type_.shape.numel(); }
   int64_t table_rows() const { return table_rows_; }
+  const TablePart& part() const { return part_; }
+  // The rows that ids may name.
+  int64_t all_rows() const { return part_.whole > 0 ? part_.whole : table_rows_; }
   bool wide() const { return type_.dtype == DType::kI64; }
   int64_t sort_bytes() const;  // workspace of sort(), a multiple of 64
 
@@ -32,6 +35,10 @@ class IdOperand {
   std::string name_;
   int64_t table_rows_;
   int64_t ignore_;
+  TablePart part_;
 };
+
+// Of embedding and its gradient.
+TablePart table_part(const Attributes& attributes);
 
 }  // namespace lockstep::cpu

@@ -39,7 +39,8 @@ std::span<Entry> sort_by_id(std::span<Entry> entries, std::span<Entry> spare, in
 
 template <typename Id>
 SortedIds sort_any(std::span<const Id> ids, int64_t table_rows, int64_t ignore,
-                   std::span<std::byte> workspace) {
+                   std::span<std::byte> workspace, TablePart part) {
+  const int64_t all_rows = part.whole > 0 ? part.whole : table_rows;
   const size_t n = ids.size();
   LOCKSTEP_CHECK(workspace.size() >= sorted_ids_bytes(static_cast<int64_t>(n)), "{} ids, {} bytes", n,
                  workspace.size());
@@ -48,12 +49,13 @@ SortedIds sort_any(std::span<const Id> ids, int64_t table_rows, int64_t ignore,
   size_t kept = 0;
   for (size_t i = 0; i < n; ++i) {
     if (ids[i] == ignore) continue;
-    if (ids[i] < 0 || ids[i] >= table_rows) {
+    if (ids[i] < 0 || ids[i] >= all_rows) {
       SortedIds bad;
       bad.bad_position = static_cast<int64_t>(i);
       return bad;
     }
-    first[kept++] = static_cast<uint64_t>(ids[i]) << 32 | i;
+    const int64_t row = ids[i] - part.first;
+    if (row >= 0 && row < table_rows) first[kept++] = static_cast<uint64_t>(row) << 32 | i;
   }
   const std::span<Entry> sorted = sort_by_id({first, kept}, {first + n, kept}, table_rows);
 
@@ -89,13 +91,13 @@ size_t sorted_ids_bytes(int64_t n) {
 }
 
 SortedIds sort_ids(std::span<const int32_t> ids, int64_t table_rows, int64_t ignore,
-                   std::span<std::byte> workspace) {
-  return sort_any(ids, table_rows, ignore, workspace);
+                   std::span<std::byte> workspace, TablePart part) {
+  return sort_any(ids, table_rows, ignore, workspace, part);
 }
 
 SortedIds sort_ids(std::span<const int64_t> ids, int64_t table_rows, int64_t ignore,
-                   std::span<std::byte> workspace) {
-  return sort_any(ids, table_rows, ignore, workspace);
+                   std::span<std::byte> workspace, TablePart part) {
+  return sort_any(ids, table_rows, ignore, workspace, part);
 }
 
 void expand_bags(std::span<const int32_t> offsets, std::span<int32_t> bag_of, std::span<float> weights) {

@@ -20,12 +20,18 @@ struct SortedIds {
 // Bytes of workspace for n ids (at most 2^31 - 1); the workspace is aligned to 8.
 size_t sorted_ids_bytes(int64_t n);
 
+// Where a table is a part of a longer one: ids count the rows of that one.
+struct TablePart {
+  int64_t first = 0;  // its first row
+  int64_t whole = 0;  // rows of the longer one; 0: the table is whole
+};
+
 // Ids equal to `ignore` are left out (a padding id has no gradient), also when outside the table; -1 ignores
-// none of the valid ids.
+// none of the valid ids. So are those of the other parts of a table.
 SortedIds sort_ids(std::span<const int32_t> ids, int64_t table_rows, int64_t ignore,
-                   std::span<std::byte> workspace);
+                   std::span<std::byte> workspace, TablePart part = {});
 SortedIds sort_ids(std::span<const int64_t> ids, int64_t table_rows, int64_t ignore,
-                   std::span<std::byte> workspace);
+                   std::span<std::byte> workspace, TablePart part = {});
 
 // For embedding bags: bag_of[i] = the bag that holds position i; weights[b] = 1 / size of bag b (0 where
 // empty), or is left alone when empty. offsets has bags + 1 entries.

@@ -35,7 +35,10 @@ class ModelHolders {
   int pipeline_of(std::string_view tensor) const { return stage_of(tensor) % mesh_.pipeline; }
   bool holds(int rank, std::string_view tensor) const {
     if (!is_split()) return true;
-    if (mesh_.coordinate(MeshAxis::kPipeline, rank) != pipeline_of(tensor)) return false;
+    return mesh_.coordinate(MeshAxis::kPipeline, rank) == pipeline_of(tensor) && is_with(rank, tensor);
+  }
+  // Whether it has a place on the tensor rank of a worker, in whatever stage.
+  bool is_with(int rank, std::string_view tensor) const {
     const auto piece = tensor_.find(tensor);
     return piece == tensor_.end() || piece->second == mesh_.coordinate(MeshAxis::kTensor, rank);
   }
@@ -48,7 +51,8 @@ class ModelHolders {
   const Readers& copies() const { return copies_; }
   bool has_copy(int rank, std::string_view tensor) const {
     const auto found = copies_.find(tensor);
-    return found != copies_.end() && found->second.contains(mesh_.coordinate(MeshAxis::kPipeline, rank));
+    return found != copies_.end() && is_with(rank, tensor) &&
+           found->second.contains(mesh_.coordinate(MeshAxis::kPipeline, rank));
   }
   // What a worker holds of a layout of the whole model.
   FlatLayout layout_of(int rank, const FlatLayout& whole) const {

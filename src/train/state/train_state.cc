@@ -56,6 +56,9 @@ TrainState::TrainState(Backend& backend, const FlatLayout& layout, const std::ve
   add_statistics(layout);
   add_frozen(frozen);
   if (holders_.is_split()) add_tensors_elsewhere(optimizer);
+  for (const std::vector<StateTensor>* list : {&params_, &frozen_})
+    std::ranges::copy_if(*list, std::back_inserter(leaves_),
+                         [&](const StateTensor& tensor) { return piece(tensor.name) != nullptr; });
   for (std::vector<StateTensor>* list : {&params_, &optimizer_, &averages_, &frozen_}) *list = joined(*list);
   model_ = params_;
   model_.insert(model_.end(), frozen_.begin(), frozen_.end());
@@ -285,6 +288,11 @@ void TrainState::add_tensors_elsewhere(const OptimizerSettings& optimizer) {
   for (const std::vector<StateTensor>* tensors : {&params_, &frozen_})
     for (const StateTensor& tensor : *tensors)
       if (holders_.has_copy(mesh_rank_, tensor.name)) allocate(tensor.name, tensor.bytes());
+}
+
+const StateTensor& TrainState::entry(const std::string& name) const {
+  const auto leaf = std::ranges::find(leaves_, name, &StateTensor::name);
+  return leaf != leaves_.end() ? *leaf : param(name);
 }
 
 void* TrainState::copy_of(const std::string& name) const {

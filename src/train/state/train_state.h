@@ -122,7 +122,9 @@ class TrainState {
   const Ownership& ownership() const { return ownership_; }
   const ModelHolders& holders() const { return holders_; }
   const FlatLayout& whole() const { return whole_; }  // of the model, whoever holds it
-  // Of a parameter that another worker holds and this one reads (ModelHolders::copies); null: of none.
+  // An entry of the layout as it lies here: a parameter, or a leaf of one.
+  const StateTensor& entry(const std::string& name) const;
+  // Of an entry that another worker holds and this one reads (ModelHolders::copies); null: of none.
   void* copy_of(const std::string& name) const;
   // Whether there are tensors that others have to be asked for.
   bool is_split() const {
@@ -212,6 +214,7 @@ class TrainState {
   std::vector<std::unique_ptr<Buffer>> buffers_, flat_buffers_, offloaded_;
   std::unordered_map<std::string, void*> addresses_;
   std::vector<StateTensor> params_, frozen_, statistics_, model_, optimizer_, averages_, residuals_;
+  std::vector<StateTensor> leaves_;  // of parameters, where these lie in pieces
   std::vector<LeafRange> leaves_by_rank_;
   Buffer* residual_memory_ = nullptr;  // of this worker; one of buffers_
 };

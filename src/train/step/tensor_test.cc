@@ -9,17 +9,27 @@
 #include "model/gpt.h"
 #include "model/llama.h"
 #include "train/step/synthetic.h"
+#include "train/step/train_memory.h"
+#include "train/step/train_plans.h"
 #include "train/step/train_step.h"
 
 namespace lockstep {
 namespace {
 
-Model tiny_gpt() {
-  return build_gpt({.layers = 2, .dim = 32, .heads = 4, .vocab = 31, .batch = 2, .seq = 8});
+// A vocabulary of 31 is left whole, one of 44 is cut.
+Model tiny_gpt(int64_t vocab = 31) {
+  return build_gpt({.layers = 2, .dim = 32, .heads = 4, .vocab = vocab, .batch = 2, .seq = 8});
 }
-Model tiny_llama() {
-  return build_llama(
-      {.layers = 2, .dim = 32, .heads = 8, .kv_heads = 4, .hidden = 48, .vocab = 31, .batch = 2, .seq = 8});
+Model tiny_llama(int64_t vocab = 31, bool tied = false) {
+  return build_llama({.layers = 2,
+                      .dim = 32,
+                      .heads = 8,
+                      .kv_heads = 4,
+                      .hidden = 48,
+                      .vocab = vocab,
+                      .batch = 2,
+                      .seq = 8,
+                      .tied = tied});
 }
 Model tiny_encoder() {
   return build_encoder({.layers = 1,
@@ -66,6 +76,12 @@ TEST(TensorStep, GradientsAreThoseOfTheWholeGpt) { expect_gradients_of_the_whole
 TEST(TensorStep, GradientsAreThoseOfTheWholeLlama) { expect_gradients_of_the_whole(tiny_llama(), 4); }
 TEST(TensorStep, GradientsAreThoseOfTheWholeEncoder) { expect_gradients_of_the_whole(tiny_encoder(), 2); }
 
+TEST(TensorStep, GradientsAreThoseOfTheWholeWithTheVocabularyCut) {
+  expect_gradients_of_the_whole(tiny_gpt(44), 4);
+  expect_gradients_of_the_whole(tiny_llama(44), 4);
+  expect_gradients_of_the_whole(tiny_llama(44, true), 2);
+}
+
 // Parameters are seen as those of the model, also written so.
 TEST(TensorStep, PiecesAreSeenAsParameters) {
   const auto backend = make_cpu_backend(1);
@@ -75,6 +91,33 @@ TEST(TensorStep, PiecesAreSeenAsParameters) {
   train.set_param("h.1.attn.c_attn.weight", values);
   EXPECT_EQ(train.param("h.1.attn.c_attn.weight"), values);
   EXPECT_EQ(train.param_count(), TrainStep(tiny_gpt(), *backend, options_with(1)).param_count());
+}
+
+// Of a vocabulary that is cut, a tensor rank has its share of rows, moments and logits.
+TEST(TensorStep, ARankHasItsShareOfTheVocabulary) {
+  const auto backend = make_cpu_backend(1);
+  TrainOptions options = options_with(4);
+  options.mesh = {1, 1, 4};
+  const auto plans_of = [&](int64_t vocab) {
+    return plan_training(tiny_llama(vocab), *backend, options, nullptr);
+  };
+  const auto memory_of = [&](const TrainPlans& plans) { return train_memory(plans, options); };
+  const TrainPlans small = plans_of(4096), large = plans_of(8192), whole = plans_of(4098);
+  constexpr int64_t kRow = 2 * 32 * 4;  // of table and head, in f32
+  EXPECT_EQ(memory_of(large).parameters - memory_of(small).parameters, kRow * 4096 / 4);
+  EXPECT_EQ(memory_of(large).state - memory_of(small).state, 2 * kRow * 4096 / 4);
+  EXPECT_GE(memory_of(whole).parameters - memory_of(small).parameters, kRow * 4096 * 3 / 4);
+  const auto widest = [](const TrainPlans& plans) {
+    const Graph& graph = plans[Phase::kBackward]->graph;
+    int64_t elements = 0;
+    for (const Node& node : graph.nodes())
+      for (const Value output : node.outputs) elements = std::max(elements, graph.type(output).shape.numel());
+    return elements;
+  };
+  constexpr int64_t kTokens = 16;
+  EXPECT_EQ(widest(whole), 4098 * 32);       // the gradient of the table
+  EXPECT_EQ(widest(small), 4096 / 4 * 32);   // that of a part
+  EXPECT_LT(widest(small), kTokens * 4096);  // and no logits of all tokens and classes
 }
 
 TEST(TensorStep, RefusesOptimizersThatNeedWholeTensors) {

@@ -371,8 +371,9 @@ void TrainStep::renew_copies() {
   const auto start = std::chrono::steady_clock::now();
   const int own = groups_.coordinate(MeshAxis::kPipeline);
   for (const auto& [name, readers] : holders_.copies()) {
+    if (!holders_.is_with(groups_.rank, name)) continue;
     const int holder = holders_.pipeline_of(name);
-    const StateTensor& tensor = state_.param(name);
+    const StateTensor& tensor = state_.entry(name);
     if (tensor.flat_offset >= 0) {
       renew_copy(tensor, holder, readers);
       continue;

@@ -1,5 +1,5 @@
 // embedding_grad and scatter_add: ids are sorted once, then every touched row adds its own positions in
-// order.
+// order. Of a part of a table, ids of other parts are left out.
 #include "backend/cpu/id_operand.h"
 #include "backend/cpu/ordered_row_sums.h"
 #include "ops/row_ids.h"
@@ -13,7 +13,7 @@ class EmbeddingGrad : public Kernel {
   EmbeddingGrad(const Graph& graph, const Node& node, const CpuContext& context)
       : context_(context),
         table_(graph.type(node.outputs[0])),
-        ids_(graph, node, 1, table_.shape[0]),
+        ids_(graph, node, 1, table_.shape[0], IdOperand::kIgnoreNone, table_part(node.attributes)),
         sums_(context, table_.dtype, ids_.count(), table_.shape[1]),
         accumulate_(node.inputs.size() == 3) {}
 

@@ -1,4 +1,4 @@
-// embedding and gather: copies of rows, of any type.
+// embedding and gather: copies of rows, of any type; of a part of a table, zeros for the rows of other parts.
 #include <cstring>
 
 #include "backend/cpu/id_operand.h"
@@ -10,11 +10,11 @@ namespace {
 
 class Gather : public Kernel {
  public:
-  Gather(const Graph& graph, const Node& node, const CpuContext& context, RowView view)
+  Gather(const Graph& graph, const Node& node, const CpuContext& context, RowView view, TablePart part = {})
       : context_(context),
         view_(view),
         row_bytes_(view.inner * size_of(graph.type(node.inputs[0]).dtype)),
-        ids_(graph, node, 1, view.rows) {}
+        ids_(graph, node, 1, view.rows, IdOperand::kIgnoreNone, part) {}
 
   void run(const KernelArgs& args) override {
     const int64_t n = ids_.count();
@@ -42,6 +42,7 @@ class Gather : public Kernel {
   // which only moves bits.
   template <typename Id>
   int64_t copy_by(const char* table, const Id* ids, char* out, int64_t begin, int64_t end) const {
+    if (ids_.part().whole > 0) return copy_part(table, ids, out, begin, end);
     if (row_bytes_ % 4 == 0) {
       const auto* from = reinterpret_cast<const float*>(table);
       auto* to = reinterpret_cast<float*>(out);
@@ -58,6 +59,20 @@ class Gather : public Kernel {
     return -1;
   }
 
+  template <typename Id>
+  int64_t copy_part(const char* table, const Id* ids, char* out, int64_t begin, int64_t end) const {
+    const auto bytes = static_cast<size_t>(row_bytes_);
+    for (int64_t i = begin; i < end; ++i) {
+      if (ids[i] < 0 || ids[i] >= ids_.all_rows()) return i;
+      const int64_t row = ids[i] - ids_.part().first;
+      if (row >= 0 && row < view_.rows)
+        std::memcpy(out + i * row_bytes_, table + row * row_bytes_, bytes);
+      else
+        std::memset(out + i * row_bytes_, 0, bytes);
+    }
+    return -1;
+  }
+
   CpuContext context_;
   RowView view_;
   int64_t row_bytes_;
@@ -65,7 +80,8 @@ class Gather : public Kernel {
 };
 
 std::unique_ptr<Kernel> make_embedding(const Graph& graph, const Node& node, const CpuContext& context) {
-  return std::make_unique<Gather>(graph, node, context, rows_along(graph.type(node.inputs[0]).shape, 0));
+  return std::make_unique<Gather>(graph, node, context, rows_along(graph.type(node.inputs[0]).shape, 0),
+                                  table_part(node.attributes));
 }
 
 std::unique_ptr<Kernel> make_gather(const Graph& graph, const Node& node, const CpuContext& context) {

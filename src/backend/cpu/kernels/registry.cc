@@ -15,7 +15,7 @@ namespace lockstep::cpu {
     X(conv2d_grad_filter_direct) X(conv2d_grad_filter) X(conv2d_grad_filter_unfold) X(conv2d_grad_filter_bf16_via_f32) \
     X(max_pool2d) X(max_pool2d_bf16_via_f32) X(max_pool2d_grad) X(max_pool2d_grad_bf16_via_f32) \
     X(avg_pool2d) X(avg_pool2d_bf16_via_f32) X(avg_pool2d_grad) X(avg_pool2d_grad_bf16_via_f32) \
-  /* losses */ X(cross_entropy) X(cross_entropy_grad) X(bce_with_logits) X(bce_with_logits_grad) X(mse) X(softmax) X(softmax_grad) X(log_softmax) X(log_softmax_grad) \
+  /* losses */ X(cross_entropy) X(cross_entropy_part) X(cross_entropy_grad) X(bce_with_logits) X(bce_with_logits_grad) X(mse) X(softmax) X(softmax_grad) X(log_softmax) X(log_softmax_grad) \
   /* norms */ X(layer_norm) X(layer_norm_grad) X(add_layer_norm) X(rms_norm) X(rms_norm_grad) X(add_rms_norm) \
   /* channel norms */ X(batch_norm) X(batch_norm_grad) X(group_norm) X(group_norm_grad) \
     X(batch_norm_bf16_via_f32) X(batch_norm_grad_bf16_via_f32) X(group_norm_bf16_via_f32) X(group_norm_grad_bf16_via_f32) \

@@ -84,8 +84,11 @@ RowStatistics row_statistics(const float* x, int64_t n, bool need_sum) {
   return row;
 }
 
+inline int64_t all_classes(const CrossEntropyRows& shape) {
+  return shape.all > 0 ? shape.all : shape.classes;
+}
 inline bool valid(int32_t label, const CrossEntropyRows& shape) {
-  return label >= 0 && label < shape.classes;
+  return label >= 0 && label < all_classes(shape);
 }
 
 void cross_entropy(float* loss, float* lse, const float* logits, const int32_t* labels,
@@ -110,10 +113,30 @@ void cross_entropy(float* loss, float* lse, const float* logits, const int32_t* 
   }
 }
 
+void cross_entropy_part(const CrossEntropyParts& parts, const float* logits, const int32_t* labels,
+                        const CrossEntropyRows& shape, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r, logits += shape.classes) {
+    RowStatistics row{0.0f, 1.0f, 0.0f};
+    float target = 0.0f;
+    if (labels[r] != shape.ignore) {
+      row = row_statistics(logits, shape.classes, parts.sum != nullptr);
+      const int64_t column = labels[r] - shape.first;
+      if (!valid(labels[r], shape))
+        target = kNaN;
+      else if (column >= 0 && column < shape.classes)
+        target = logits[column];
+    }
+    parts.highest[r] = row.highest;
+    parts.total[r] = row.sum_exp;
+    parts.target[r] = target;
+    if (parts.sum != nullptr) parts.sum[r] = row.sum;
+  }
+}
+
 void cross_entropy_backward(float* dlogits, const float* logits, const float* lse, const int32_t* labels,
                             const CrossEntropyRows& shape, float scale, int64_t rows) {
   const int64_t n = shape.classes;
-  const Vec uniform = broadcast(-scale * shape.smoothing / static_cast<float>(n));
+  const Vec uniform = broadcast(-scale * shape.smoothing / static_cast<float>(all_classes(shape)));
   const float target = scale * (1.0f - shape.smoothing);
   for (int64_t r = 0; r < rows; ++r, dlogits += n, logits += n) {
     const int32_t label = labels[r];
@@ -127,7 +150,8 @@ void cross_entropy_backward(float* dlogits, const float* logits, const float* ls
       const Vec p = exp(load(logits + i, lanes) - row_lse);
       store(dlogits + i, fma(p, broadcast(scale), uniform), lanes);
     });
-    dlogits[label] -= target;
+    const int64_t column = label - shape.first;
+    if (column >= 0 && column < n) dlogits[column] -= target;
   }
 }
 
@@ -148,8 +172,14 @@ void binary_cross_entropy_backward(float* dlogit, const float* logit, const floa
 
 }  // namespace
 
-extern const SoftmaxLoops softmax_loops = {
-    softmax,       softmax_backward,       log_softmax,          log_softmax_backward,
-    cross_entropy, cross_entropy_backward, binary_cross_entropy, binary_cross_entropy_backward};
+extern const SoftmaxLoops softmax_loops = {softmax,
+                                           softmax_backward,
+                                           log_softmax,
+                                           log_softmax_backward,
+                                           cross_entropy,
+                                           cross_entropy_part,
+                                           cross_entropy_backward,
+                                           binary_cross_entropy,
+                                           binary_cross_entropy_backward};
 
 }  // namespace lockstep::cpu::LOCKSTEP_ISA

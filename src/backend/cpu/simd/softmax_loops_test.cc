@@ -59,6 +59,41 @@ TEST_P(SoftmaxLoopsTest, MaskedLogitsGetNoProbability) {
   for (float v : y) EXPECT_TRUE(std::isnan(v));
 }
 
+// What three parts of a row know of it is what the row's cross-entropy is made of; ignored rows and labels
+// that are no class are seen by every part, masked columns add nothing.
+TEST_P(SoftmaxLoopsTest, PartsOfRowsMakeUpTheirCrossEntropy) {
+  const SoftmaxLoops& loops = GetParam().softmax;
+  constexpr int64_t kRows = 5, kPart = 37;
+  auto x = random_floats(kRows * 3 * kPart, 9, -20.0f, 20.0f);
+  std::fill_n(x.begin(), kPart, -INFINITY);
+  const std::vector<int32_t> labels = {40, 0, -100, 110, 111};
+  std::vector<double> lse(kRows, 0), target(kRows, 0), highest(kRows, -INFINITY);
+  std::vector<std::vector<float>> parts;
+  for (int64_t part = 0; part < 3; ++part) {
+    std::vector<float> columns;
+    for (int64_t r = 0; r < kRows; ++r)
+      columns.insert(columns.end(), &x[(3 * r + part) * kPart], &x[(3 * r + part + 1) * kPart]);
+    std::vector<float>& found = parts.emplace_back(4 * kRows);
+    loops.cross_entropy_part(
+        {found.data(), found.data() + kRows, found.data() + 2 * kRows, found.data() + 3 * kRows},
+        columns.data(), labels.data(), {kPart, -100, 0.1f, part * kPart, 3 * kPart}, kRows);
+    EXPECT_TRUE(std::isnan(found[2 * kRows + 4]));
+    EXPECT_EQ(found[2], 0.0f);
+    EXPECT_EQ(found[kRows + 2], 1.0f);
+    for (int64_t r = 0; r < kRows; ++r) highest[r] = std::max(highest[r], static_cast<double>(found[r]));
+  }
+  EXPECT_EQ(parts[0][0], -INFINITY);
+  EXPECT_EQ(parts[0][kRows], 0.0f);
+  for (const int64_t r : {0, 1, 3}) {
+    for (const std::vector<float>& found : parts) {
+      lse[r] += found[kRows + r] * std::exp(found[r] - highest[r]);
+      target[r] += found[2 * kRows + r];
+    }
+    EXPECT_NEAR(highest[r] + std::log(lse[r]), log_sum_exp(&x[3 * r * kPart], 3 * kPart), 4e-6);
+    EXPECT_EQ(target[r], x[3 * r * kPart + labels[r]]);
+  }
+}
+
 TEST_P(SoftmaxLoopsTest, CrossEntropyAndItsGradient) {
   const SoftmaxLoops& loops = GetParam().softmax;
   for (int64_t n : {1, 2, 10, 37, 2048, 5003})

@@ -19,6 +19,8 @@ std::string refuse_labels(const Graph&, const Node& node, Device&) {
   const bool fits =
       ignore >= std::numeric_limits<int32_t>::min() && ignore <= std::numeric_limits<int32_t>::max();
   if (!fits) return fmt::format("ignore {} does not fit the labels' i32", ignore);
+  if (node.op->name == "cross_entropy_grad" && node.attributes.integer("classes") > 0)
+    return "the logits are columns of longer rows";
   const size_t operands = node.op->name == "cross_entropy" ? 2 : 4;
   return node.inputs.size() == operands ? "" : "rows have weights";
 }

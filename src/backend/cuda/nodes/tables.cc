@@ -193,12 +193,16 @@ class RowGradient : public RowGradientSums {
   int64_t bytes_;
 };
 
+std::string refuse_parts(const Graph&, const Node& node, Device&) {
+  return node.attributes.integer("whole") == 0 ? "" : "the table is a part of one";
+}
+
 }  // namespace
 
 void add_tables(KernelDefs& defs) {
-  defs.push_back({"embedding", "cuda.embedding", refuse_nothing, make_kernel<Gather>});
+  defs.push_back({"embedding", "cuda.embedding", refuse_parts, make_kernel<Gather>});
   defs.push_back({"gather", "cuda.gather", refuse_nothing, make_kernel<Gather>});
-  defs.push_back({"embedding_grad", "cuda.embedding_grad", refuse_nothing, make_kernel<EmbeddingGrad>});
+  defs.push_back({"embedding_grad", "cuda.embedding_grad", refuse_parts, make_kernel<EmbeddingGrad>});
   defs.push_back({"scatter_add", "cuda.scatter_add", refuse_nothing, make_kernel<ScatterAdd>});
   defs.push_back({"embedding_bag", "cuda.embedding_bag", refuse_nothing, make_kernel<EmbeddingBag>});
   defs.push_back(
