@@ -1,7 +1,9 @@
 #include "prepare/layouts.h"
 
 #include <algorithm>
+#include <numeric>
 #include <thread>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
@@ -189,9 +191,17 @@ std::vector<PlannedLayout> plan_layouts(const JobSpec& spec, const InputSizes& i
   }
   const LayoutPlanner planner(spec, inputs, devices);
   std::vector<PlannedLayout> layouts(asked.size());
+  // Neighbours in this order have least in common: threads that need the same graph wait for the one who makes it.
+  std::vector<size_t> order(asked.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) {
+    return std::tuple(asked[i].zero, asked[i].pipeline * asked[i].tensor, asked[i].tensor);
+  });
   ThreadPool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
-  pool.run(static_cast<int64_t>(asked.size()),
-           [&](int64_t i) { layouts[static_cast<size_t>(i)] = planner.plan(asked[static_cast<size_t>(i)]); });
+  pool.run(static_cast<int64_t>(order.size()), [&](int64_t i) {
+    const size_t at = order[static_cast<size_t>(i)];
+    layouts[at] = planner.plan(asked[at]);
+  });
   std::stable_sort(layouts.begin(), layouts.end(), [](const PlannedLayout& a, const PlannedLayout& b) {
     if (a.fits != b.fits) return a.fits;
     return a.fits ? price(a.layout) < price(b.layout) : a.refused.empty() && !b.refused.empty();
