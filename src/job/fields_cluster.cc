@@ -199,6 +199,10 @@ std::vector<Field> output_fields() {
                      "what the last checkpoint holds when the run is at its end; weights: enough to use the "
                      "model, and not to make further steps")
           .defaults_to("all"),
+      LOCKSTEP_FIELD(checkpoint.writers,
+                     "who writes them; auto: all workers, each what it owns, where all see the same folder, "
+                     "else the first one, which the others send what they own; leader: always the first one")
+          .defaults_to("auto"),
       LOCKSTEP_FIELD(device,
                      "what workers compute on; auto: a GPU where this program finds one, else the processor")
           .defaults_to("auto"),

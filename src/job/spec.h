@@ -271,6 +271,7 @@ struct CheckpointSpec {
   int64_t keep = 0;
   std::string dir;  // empty: the output folder
   SavedContent final = SavedContent::kAll;
+  CheckpointWriting writers = CheckpointWriting::kAuto;
 };
 
 struct JobSpec {
