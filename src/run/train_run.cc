@@ -724,6 +724,7 @@ RunSummary TrainRun::summarise() {
   if (const ServedFigures* served = joined_.all ? joined_.all->served() : nullptr)
     summary.reduction = reduction_summary(*served);
   if (train_.state().ownership().is_split()) summary.zero = train_.state().ownership().stage();
+  if (joined_.part) summary.zero_group = joined_.part->size();
   if (!checkpoint_writers_.empty()) summary.checkpoint_writers = checkpoint_writers_;
   if (const MeshShape& mesh = parts_.options.mesh; mesh.splits_model()) summary.mesh = mesh.text();
   fill_start(summary);
@@ -735,6 +736,8 @@ RunSummary TrainRun::summarise() {
   if (joined_.mesh)
     for (const MeshAxis axis : kMeshAxes)
       if (const Group* group = joined_.mesh->group(axis)) summary.network_bytes += group->network_bytes();
+  for (const Group* group : {joined_.part.get(), joined_.replicas.get()})
+    if (group != nullptr) summary.network_bytes += group->network_bytes();
   summary.skipped_steps = state_.skipped;
   summary.restarts = state_.restarts;
   summary.input = input_summary(feeder_.report());

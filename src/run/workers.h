@@ -18,8 +18,17 @@ namespace lockstep {
 struct JoinedWorkers {
   std::unique_ptr<Group> all = nullptr;  // null with one worker
   std::unique_ptr<Mesh> mesh = nullptr;
+  // See MeshGroups; null where all workers are one part.
+  std::unique_ptr<Group> part = nullptr, replicas = nullptr;
+  bool parts_on_hosts = false;
 
-  MeshGroups groups() const { return mesh ? MeshGroups(*all, *mesh) : MeshGroups(all.get()); }
+  MeshGroups groups() const {
+    MeshGroups groups = mesh ? MeshGroups(*all, *mesh) : MeshGroups(all.get());
+    groups.part = part.get();
+    groups.replicas = replicas.get();
+    groups.parts_on_hosts = parts_on_hosts;
+    return groups;
+  }
 };
 
 class Workers {

@@ -76,6 +76,8 @@ TEST(OwnersRun, WriteWhatTheLeaderWrites) {
   expect_files_of_the_leader(kGptJob, layout(3, 2, "ucx") + Settings{"strategy.reduce.bucket=4KiB"});
   expect_files_of_the_leader(kGptJob,
                              layout(3, 3, "ucx") + Settings{"strategy.reduce.bucket=4KiB", "train.ema=0.9"});
+  expect_files_of_the_leader(kGptJob, layout(4, 3, "ucx") + Settings{"strategy.zero_group=2"});
+  expect_files_of_the_leader(kGptJob, layout(4, 1, "auto") + Settings{"strategy.zero_group=2"});
 }
 TEST(OwnersRun, WriteWhatTheLeaderWritesOfTablesStatisticsAndNarrowWeights) {
   expect_files_of_the_leader(kTabularJob, layout(2, 1, "ucx"));

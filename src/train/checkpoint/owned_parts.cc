@@ -27,9 +27,20 @@ void download(const StateTensor& tensor, Slice elements, Backend& backend, std::
 }  // namespace
 
 std::vector<Slice> written_by(const TrainState& state, const StateTensor& tensor, int rank, int workers) {
-  if (!tensor.is_whole()) return state.held_by(rank, tensor);
-  const Slice part = slice_of(tensor.shape.numel(), workers, rank);
-  return part.size() > 0 ? std::vector<Slice>{part} : std::vector<Slice>{};
+  // Of what several hold alike, each writes a part.
+  const auto parts_of = [](const std::vector<Slice>& held, int holders, int index) {
+    std::vector<Slice> parts;
+    for (const Slice& slice : held) {
+      const Slice part = slice_of(slice.size(), holders, index);
+      if (part.size() > 0) parts.push_back({slice.begin + part.begin, slice.begin + part.end});
+    }
+    return parts;
+  };
+  if (tensor.is_whole()) return parts_of({{0, tensor.shape.numel()}}, workers, rank);
+  const int owners = state.ownership().is_split() ? state.ownership().workers() : workers;
+  const bool in_groups = owners < workers && !state.holders().is_split();
+  if (!in_groups) return state.held_by(rank, tensor);
+  return parts_of(state.held_by(rank % owners, tensor), workers / owners, rank / owners);
 }
 
 PartSums write_parts(const std::string& folder, const std::vector<StateFile>& files, const PartWriter& writer,

@@ -18,7 +18,8 @@
 
 namespace lockstep {
 
-// What of a tensor a worker writes: what it owns; of one that all of them have whole, a part.
+// What of a tensor a worker writes: what it owns; of what several have, all of them or the owners of a slice
+// in all groups, a part.
 std::vector<Slice> written_by(const TrainState& state, const StateTensor& tensor, int rank, int workers);
 
 // One of those who write.
