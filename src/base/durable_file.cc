@@ -25,6 +25,22 @@ std::string remedy(int error) {
   return "";
 }
 
+void sync_and_close(FileDescriptor& file, const std::string& path, bool durable) {
+  if (durable && ::fsync(file.number()) != 0) throw_file_error("sync", path, errno);
+  if (file.close() != 0) throw_file_error("close", path, errno);
+}
+
+void write_at(const FileDescriptor& file, const std::string& path, int64_t offset,
+              std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(file.number(), bytes.data(), bytes.size(), offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_file_error(fmt::format("write bytes from {} on of", offset), path, errno);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    offset += written;
+  }
+}
+
 }  // namespace
 
 void throw_file_error(std::string_view action, const std::string& path, int error) {
@@ -52,10 +68,31 @@ void DurableFile::write(std::span<const std::byte> bytes) {
 }
 
 std::string DurableFile::finish() {
-  if (::fsync(descriptor_.number()) != 0) throw_file_error("sync", path_, errno);
-  if (descriptor_.close() != 0) throw_file_error("close", path_, errno);
+  sync_and_close(descriptor_, path_, true);
   return hash_.finish();
 }
+
+FileFrame::FileFrame(std::string path, std::string_view first_bytes, int64_t length)
+    : path_(std::move(path)),
+      descriptor_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+  if (descriptor_.number() < 0) throw_file_error("create", path_, errno);
+  write_at(descriptor_, path_, 0, std::as_bytes(std::span(first_bytes)));
+  if (::ftruncate(descriptor_.number(), length) != 0)
+    throw_file_error(fmt::format("make room for {} bytes in", length), path_, errno);
+}
+
+void FileFrame::sync() { sync_and_close(descriptor_, path_, true); }
+
+FilePart::FilePart(std::string path)
+    : path_(std::move(path)), descriptor_(::open(path_.c_str(), O_WRONLY | O_CLOEXEC)) {
+  if (descriptor_.number() < 0) throw_file_error("open", path_, errno);
+}
+
+void FilePart::write(int64_t offset, std::span<const std::byte> bytes) {
+  write_at(descriptor_, path_, offset, bytes);
+}
+
+void FilePart::finish(bool durable) { sync_and_close(descriptor_, path_, durable); }
 
 void sync_folder(const std::string& path) {
   const FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

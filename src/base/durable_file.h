@@ -32,6 +32,34 @@ class DurableFile {
   int64_t bytes_ = 0;
 };
 
+// A file of a given length that several fill in (FilePart): made with its first bytes, durable after sync().
+class FileFrame {
+ public:
+  FileFrame(std::string path, std::string_view first_bytes, int64_t length);
+
+  const std::string& path() const { return path_; }
+  // Of what all processes of this host have written. Closes the file.
+  void sync();
+
+ private:
+  std::string path_;
+  FileDescriptor descriptor_;
+};
+
+// A file that is there, of which this process writes some bytes while others write others.
+class FilePart {
+ public:
+  explicit FilePart(std::string path);
+
+  void write(int64_t offset, std::span<const std::byte> bytes);
+  // Closes it, after a sync where `durable` says so.
+  void finish(bool durable);
+
+ private:
+  std::string path_;
+  FileDescriptor descriptor_;
+};
+
 // Makes the names in a folder durable.
 void sync_folder(const std::string& path);
 // Renames a folder and makes that durable. One that has the new name already is replaced: the two change

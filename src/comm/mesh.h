@@ -86,10 +86,18 @@ struct MeshGroups {
 
   int coordinate(MeshAxis axis) const { return shape.coordinate(axis, rank); }
 
+  // Who share out state among themselves: the data group, or a part of it.
+  Group* owners() const { return part == nullptr ? data : part; }
+
   Group* all = nullptr;
   Group* data = nullptr;
   Group* pipeline = nullptr;
   Group* tensor = nullptr;
+  // Where the data group is in parts of equally many ranks, each of which holds everything (ZeRO in groups):
+  // this rank's part, and those who have its place in the others, which sum a range of the leaves each.
+  Group* part = nullptr;
+  Group* replicas = nullptr;
+  bool parts_on_hosts = false;  // the ranks of every part are of one host
   MeshShape shape;
   int rank = 0;
 };

@@ -1,5 +1,6 @@
 // For tests: runs a body on every rank of a mesh, as threads or as processes.
 #pragma once
+#include <deque>
 #include <map>
 #include <mutex>
 
@@ -54,6 +55,28 @@ inline void on_mesh_threads(const MeshShape& shape, const MeshBody& body) {
     });
   for (std::thread& thread : threads) thread.join();
   expect_no_errors(errors);
+}
+
+// So many ranks that share the leaves, in parts of `part` ranks each (MeshGroups::part). Nothing may go
+// wrong.
+inline void on_parts(int64_t leaves, int ranks, int part,
+                     const std::function<void(const MeshGroups& groups)>& body) {
+  const int count = ranks / part;
+  std::deque<shm::ThreadMeeting> parts, same_places;
+  for (int i = 0; i < count; ++i) parts.emplace_back(part);
+  for (int i = 0; i < part; ++i) same_places.emplace_back(count);
+  on_threads(LeafSplit::search(leaves, ranks), [&](Group& group) {
+    const int own = group.rank() / part, place = group.rank() % part;
+    Group owners(parts[static_cast<size_t>(own)].join(place, options_on({own * part, 1, part})),
+                 LeafSplit::one_each(part), "part");
+    Group replicas(same_places[static_cast<size_t>(place)].join(own, options_on({place, part, count})),
+                   LeafSplit::search(leaves, count), "replicas");
+    MeshGroups groups(&group);
+    groups.part = &owners;
+    groups.replicas = &replicas;
+    body(groups);
+    group.barrier();
+  });
 }
 
 // Forks a rank that exits with what the body returns; 99 after an exception. Lines meet at names of their

@@ -65,6 +65,10 @@ inline bool computes_in_bf16(Precision precision) {
 enum class SavedContent : uint8_t { kAll, kWeights, kNone };
 LOCKSTEP_CHOICE_NAMES(SavedContent, "all", "weights", "none")
 
+// Who writes checkpoints.
+enum class CheckpointWriting : uint8_t { kAuto, kLeader };
+LOCKSTEP_CHOICE_NAMES(CheckpointWriting, "auto", "leader")
+
 // What the optimizer keeps beside parameters that are bf16 themselves.
 enum class MomentType : uint8_t { kFp32, kBf16 };
 LOCKSTEP_CHOICE_NAMES(MomentType, "fp32", "bf16")

@@ -90,6 +90,15 @@ std::vector<Field> strategy_fields() {
           .defaults_to("0")
           .at_least(0)
           .at_most(3),
+      LOCKSTEP_FIELD(
+          strategy.zero_group,
+          "workers that share out among each other what strategy.zero says; every group of so many "
+          "that follow each other holds all of it, so that parameters are gathered within it alone: "
+          "the workers of a host, say; must divide the workers; the bits are the same")
+          .at_least(2)
+          .at_most(1 << 20)
+          .or_else("all workers")
+          .example("8"),
       LOCKSTEP_FIELD(strategy.offload,
                      "state: the optimizer's state and averages lie in the host's memory, which the device's "
                      "update reads and writes across the bus; the bits are the same")
@@ -201,6 +210,10 @@ std::vector<Field> output_fields() {
                      "what the last checkpoint holds when the run is at its end; weights: enough to use the "
                      "model, and not to make further steps")
           .defaults_to("all"),
+      LOCKSTEP_FIELD(checkpoint.writers,
+                     "who writes them; auto: all workers, each what it owns, where all see the same folder, "
+                     "else the first one, which the others send what they own; leader: always the first one")
+          .defaults_to("auto"),
       LOCKSTEP_FIELD(device,
                      "what workers compute on; auto: a GPU where this program finds one, else the processor")
           .defaults_to("auto"),

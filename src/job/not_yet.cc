@@ -49,8 +49,25 @@ void refuse_with_servers(const JobSpec& spec) {
     refuse("strategy.reduce.order", "fast", "servers complete the canonical tree");
 }
 
+void refuse_zero_group(const JobSpec& spec) {
+  const StrategySpec& strategy = spec.strategy;
+  if (!strategy.zero_group) return;
+  if (strategy.zero == 0)
+    throw UserError(
+        "{}: strategy.zero_group {} says among how many workers strategy.zero shares out what they hold, and "
+        "that is 0; write strategy.zero 1, 2 or 3, or leave the group out",
+        spec.where("strategy.zero_group"), *strategy.zero_group);
+  if (strategy.pipeline * strategy.tensor > 1)
+    throw UserError(
+        "{}: strategy.zero_group {} is of whole models, and strategy.pipeline {} times strategy.tensor {} "
+        "has "
+        "parts of one; leave strategy.zero_group out, or the others",
+        spec.where("strategy.zero_group"), *strategy.zero_group, strategy.pipeline, strategy.tensor);
+}
+
 // What ZeRO does not go with; what depends on the model is found when the job is planned.
 void refuse_unsplittable(const JobSpec& spec) {
+  refuse_zero_group(spec);
   if (spec.strategy.zero == 0) return;
   const OptimizerName optimizer = spec.train.optimizer.name;
   if (optimizer == OptimizerName::kLamb || optimizer == OptimizerName::kAdafactor)

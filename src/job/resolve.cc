@@ -33,6 +33,11 @@ void resolve_batch(const JobSpec& spec, const JobFacts& facts, ResolvedJob& job)
   const bool known = spec.strategy.leaves || facts.parameters;
   const int64_t workers = data_workers(spec);
   const int64_t replica = spec.strategy.pipeline * spec.strategy.tensor;
+  const int64_t group = spec.strategy.zero_group.value_or(workers);
+  if (workers > 1 && workers % group != 0)
+    throw UserError(
+        "{}: strategy.zero_group {} does not divide the {} workers into groups of equal size; use {}",
+        spec.where("strategy.zero_group"), group, workers, either(nearest_divisors(workers, group)));
   if (known && workers > job.leaves)
     throw UserError(
         "{}: {} {} cannot share the {} leaves that a step is summed in; use at most {} workers, or more "

@@ -144,6 +144,13 @@ TEST(Resolve, WhatThisVersionCannotRunSaysWhatCan) {
       error_of({"strategy.zero=2", "strategy.reduce.via=none"}),
       "--set: strategy.zero 2 needs what other workers send, and strategy.reduce.via none sends nothing; "
       "use strategy.zero 0 to measure");
+  EXPECT_EQ(error_of({"strategy.zero_group=2"}),
+            "--set: strategy.zero_group 2 says among how many workers strategy.zero shares out what they "
+            "hold, and that is 0; write strategy.zero 1, 2 or 3, or leave the group out");
+  EXPECT_EQ(
+      error_of({"strategy.zero=2", "strategy.zero_group=2", "strategy.pipeline=2"}),
+      "--set: strategy.zero_group 2 is of whole models, and strategy.pipeline 2 times strategy.tensor 1 "
+      "has parts of one; leave strategy.zero_group out, or the others");
   EXPECT_EQ(error_of({"strategy.reduce.via=ring"}),
             "--set: strategy.reduce.via ring cannot be run by this version; use direct");
 }

@@ -246,6 +246,7 @@ struct StrategySpec {
   int64_t staleness = kDefaultStaleness, servers = 1;  // of mode async
   std::optional<int64_t> workers, threads, leaves;     // unset: auto
   int64_t zero = 0, pipeline = 1, tensor = 1;
+  std::optional<int64_t> zero_group;     // unset: all workers
   std::optional<int64_t> tensor_leaves;  // unset: as many as tensor
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
   int64_t chunks = 2;  // stages of a worker, with PipelineSchedule::kInterleaved
@@ -271,6 +272,7 @@ struct CheckpointSpec {
   int64_t keep = 0;
   std::string dir;  // empty: the output folder
   SavedContent final = SavedContent::kAll;
+  CheckpointWriting writers = CheckpointWriting::kAuto;
 };
 
 struct JobSpec {

@@ -208,6 +208,8 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("device_route", record.device_route);
   visit("mesh", record.mesh);
   visit("zero", record.zero);
+  visit("zero_group", record.zero_group);
+  visit("checkpoint_writers", record.checkpoint_writers);
   visit("samples_per_second", record.samples_per_second);
   visit("tokens_per_second", record.tokens_per_second);
   visit("step_time_ms", record.step_time_ms);

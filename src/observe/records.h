@@ -194,6 +194,8 @@ struct RunSummary {
   std::optional<std::string> device_route;            // of gradients, where devices have memory of their own
   std::optional<std::string> mesh;                    // where workers split the model
   std::optional<int64_t> zero;                        // ZeRO stage, where workers share out what they hold
+  std::optional<int64_t> zero_group;                  // workers that do so among each other, where not all
+  std::optional<std::string> checkpoint_writers;      // of several workers, and why not all of them
 
   // Of this start: steps before a resume are not in these.
   double samples_per_second = 0, tokens_per_second = 0;

@@ -99,6 +99,9 @@ void add_settings(Facts& facts, const RunSummary& summary) {
   if (summary.device_route) facts.text("devices exchange", *summary.device_route, Fact::Kind::kUncompared);
   if (summary.mesh) facts.text("mesh", *summary.mesh);
   if (summary.zero) facts.whole("ZeRO stage", *summary.zero);
+  if (summary.zero_group) facts.whole("ZeRO group", *summary.zero_group);
+  if (summary.checkpoint_writers)
+    facts.text("checkpoints by", *summary.checkpoint_writers, Fact::Kind::kUncompared);
   if (summary.reduction) facts.text("reduction", reduction_text(*summary.reduction), Fact::Kind::kUncompared);
   if (summary.async) facts.text("async", async_text(*summary.async), Fact::Kind::kUncompared);
   if (summary.compression) {

@@ -30,11 +30,14 @@ std::string reduce_line(const ReduceSpec& reduce, const Buckets& buckets) {
   return line;
 }
 
-std::string state_line(const Ownership& ownership) {
+std::string state_line(const Ownership& ownership, int64_t workers) {
   constexpr std::array<const char*, 4> kSplit = {"", " is", " and the sums of gradients are",
                                                  ", the sums of gradients and the parameters are"};
-  return fmt::format("ZeRO-{}: the optimizer's state{} split between the {} workers", ownership.stage(),
-                     kSplit[static_cast<size_t>(ownership.stage())], ownership.workers());
+  const std::string of_groups = ownership.workers() == workers
+                                    ? ""
+                                    : fmt::format(" of each of {} groups", workers / ownership.workers());
+  return fmt::format("ZeRO-{}: the optimizer's state{} split between the {} workers{}", ownership.stage(),
+                     kSplit[static_cast<size_t>(ownership.stage())], ownership.workers(), of_groups);
 }
 
 std::string course_line(const Schedule& schedule, LrDecay decay, int64_t steps) {
@@ -79,7 +82,7 @@ std::vector<std::string> announcement(const JobParts& parts, const Group* group,
     line("gradients", reduce_line(spec.strategy.reduce, buckets));
     if (!device_route.empty()) line("devices", fmt::format("exchange through {}", device_route));
     if (const Ownership ownership = parts.options.ownership(); ownership.is_split())
-      line("state", state_line(ownership));
+      line("state", state_line(ownership, mesh.data));
   }
   line("identity", parts.identity.sha256());
   line("output", spec.output);

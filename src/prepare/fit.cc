@@ -41,6 +41,9 @@ std::vector<Change> zero_changes(const JobSpec& spec) {
       "", "the same bits, parameters are gathered after the update",
       "the same bits, gradients are sent once per leaf",
       "the same bits, parameters are gathered twice per microbatch"};
+  if (spec.strategy.zero_group)
+    changes.push_back({"strategy.zero_group=", "the same bits, parameters are gathered from all workers",
+                       [](JobSpec& job) { job.strategy.zero_group.reset(); }});
   for (int64_t stage = spec.strategy.zero + 1; stage <= 3; ++stage)
     changes.push_back({fmt::format("strategy.zero={}", stage), kPrice[static_cast<size_t>(stage)],
                        [stage](JobSpec& job) { job.strategy.zero = stage; }});

@@ -62,6 +62,7 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   options.chunks = spec.strategy.chunks;
   options.tensor_leaves = tensor_leaves(spec);
   options.zero = static_cast<int>(spec.strategy.zero);
+  options.zero_group = spec.strategy.zero_group.value_or(0);
   const ReduceSpec& reduce = spec.strategy.reduce;
   options.reduce.order = reduce.order;
   options.reduce.bucket_bytes = reduce.bucket.value_or(0);

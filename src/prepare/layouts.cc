@@ -92,6 +92,7 @@ class LayoutPlanner {
     spec.strategy.pipeline = layout.pipeline;
     spec.strategy.tensor = layout.tensor;
     spec.strategy.zero = layout.zero;
+    spec.strategy.zero_group.reset();
     spec.strategy.offload = layout.offload ? Offload::kState : Offload::kNone;
     spec.strategy.memory.reset();
     const int64_t microbatches = spec.train.global_batch / spec.train.microbatch;

@@ -38,10 +38,10 @@ Members all_members(const WorkerPlace& placement, const wire::HostMap& map) {
   return {"", {0, 1, map.ranks()}, static_cast<int>(placement.rank), map};
 }
 
-Members members_of(MeshAxis axis, const RankLine& line, int index, const wire::HostMap& map) {
+Members members_of(std::string_view name, const RankLine& line, int index, const wire::HostMap& map) {
   std::vector<std::string> hosts;
   for (int i = 0; i < line.count; ++i) hosts.push_back(map.name(map.host_of(line.number(i))));
-  return {fmt::format("{}/{}/", name_of(axis), line.first), line, index, wire::HostMap(hosts)};
+  return {fmt::format("{}/{}/", name, line.first), line, index, wire::HostMap(hosts)};
 }
 
 // Those of this host, who meet at a name that the first of them makes known.
@@ -162,10 +162,23 @@ JoinedWorkers join_workers(const WorkerPlace& placement, const JobParts& parts) 
     joined.all = std::make_unique<Group>(with_servers(join(all_members(placement, map)), store, options),
                                          shape.splits_model() ? LeafSplit::one_each(shape.ranks()) : leaves);
     if (shape.splits_model())
-      joined.mesh = std::make_unique<Mesh>(shape, static_cast<int>(placement.rank), leaves,
-                                           [&](MeshAxis axis, const RankLine& line, int index) {
-                                             return join(members_of(axis, line, index, map)).transport;
-                                           });
+      joined.mesh =
+          std::make_unique<Mesh>(shape, static_cast<int>(placement.rank), leaves,
+                                 [&](MeshAxis axis, const RankLine& line, int index) {
+                                   return join(members_of(name_of(axis), line, index, map)).transport;
+                                 });
+    const auto part = static_cast<int>(parts.spec.strategy.zero_group.value_or(shape.data));
+    if (part == shape.data) return joined;
+    const int rank = static_cast<int>(placement.rank), parts_count = shape.data / part;
+    const RankLine own{rank / part * part, 1, part}, same_place{rank % part, part, parts_count};
+    joined.part = std::make_unique<Group>(join(members_of("part", own, rank % part, map)).transport,
+                                          LeafSplit::one_each(part), "part");
+    joined.replicas =
+        std::make_unique<Group>(join(members_of("replicas", same_place, rank / part, map)).transport,
+                                LeafSplit::search(parts.resolved.leaves, parts_count), "replicas");
+    joined.parts_on_hosts = true;
+    for (int other = 0; other < shape.data; ++other)
+      joined.parts_on_hosts &= map.host_of(other) == map.host_of(other / part * part);
     return joined;
   });
 }

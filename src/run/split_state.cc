@@ -39,7 +39,7 @@ struct SplitState::Request {
 
 SplitState::SplitState(Workers& workers, TrainStep& train)
     : workers_(workers), group_(workers.group()), train_(train) {
-  workers.serve_with([this] { serve(); });
+  workers.serve_with(Workers::Service::kStatePieces, [this] { serve(); });
 }
 
 SplitState::Request SplitState::request_of(const StateTensor& tensor, int64_t first, size_t bytes) const {
@@ -69,7 +69,7 @@ void SplitState::read(const StateTensor& tensor, int64_t first, std::span<std::b
     return into.data() + (part.begin - request.elements.begin) * element;
   };
   if (group_ != nullptr) {
-    workers_.call("a piece of the state");
+    workers_.call(Workers::Service::kStatePieces, "a piece of the state");
     broadcast(request);
   }
   for_pieces(tensor, request.elements, [&](Slice part, const std::byte* own) {
@@ -93,7 +93,7 @@ void SplitState::read(const StateTensor& tensor, int64_t first, std::span<std::b
 void SplitState::write(const StateTensor& tensor, int64_t first, std::span<const std::byte> from) {
   Request request = request_of(tensor, first, from.size());
   if (group_ != nullptr) {
-    workers_.call("a piece of the state");
+    workers_.call(Workers::Service::kStatePieces, "a piece of the state");
     request.takes = 1;
     broadcast(request);
     std::vector<std::byte> data(from.begin(), from.end());
@@ -163,42 +163,6 @@ std::string SplitState::weights_sha256() {
                    [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
                      read(tensor, first, into);
                    });
-}
-
-PieceQueue::Read PieceQueue::reader() const {
-  return [shared = shared_](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
-    std::unique_lock lock(shared->mutex);
-    shared->tensor = &tensor;
-    shared->first = first;
-    shared->into = into;
-    shared->changed.notify_all();
-    shared->changed.wait(lock, [&] { return shared->tensor == nullptr || shared->closed; });
-    if (shared->error) std::rethrow_exception(std::exchange(shared->error, nullptr));
-    if (shared->closed) throw CommError("the other workers were not there to be asked for {}", tensor.name);
-  };
-}
-
-void PieceQueue::answer(std::chrono::milliseconds time, const Read& read) {
-  std::unique_lock lock(shared_->mutex);
-  if (!shared_->changed.wait_for(lock, time, [this] { return shared_->tensor != nullptr; })) return;
-  try {
-    read(*shared_->tensor, shared_->first, shared_->into);
-  } catch (...) {
-    shared_->error = std::current_exception();
-  }
-  const std::exception_ptr error = shared_->error;
-  shared_->tensor = nullptr;
-  lock.unlock();
-  shared_->changed.notify_all();
-  if (error) std::rethrow_exception(error);
-}
-
-void PieceQueue::close() {
-  {
-    const std::lock_guard lock(shared_->mutex);
-    shared_->closed = true;
-  }
-  shared_->changed.notify_all();
 }
 
 }  // namespace lockstep

@@ -5,10 +5,7 @@
 // gives some, and everybody takes what it owns. The others are in Workers::agree meanwhile and do what the
 // leader says. So nobody ever holds more of what is not its own than these bytes.
 #pragma once
-#include <condition_variable>
-#include <exception>
 #include <memory>
-#include <mutex>
 
 #include "run/workers.h"
 #include "train/checkpoint/training_checkpoints.h"
@@ -46,37 +43,6 @@ class SplitState {
   Workers& workers_;
   Group* group_;  // null where parameters are in leaves that are all here
   TrainStep& train_;
-};
-
-// Lets the thread that writes a checkpoint ask the thread that may speak to other workers for bytes of a
-// tensor that is split. Who waits for them when the queue goes gets an error.
-class PieceQueue {
- public:
-  using Read = std::function<void(const StateTensor& tensor, int64_t first, std::span<std::byte> into)>;
-
-  PieceQueue() = default;
-  ~PieceQueue() { close(); }
-  PieceQueue(const PieceQueue&) = delete;
-  PieceQueue& operator=(const PieceQueue&) = delete;
-
-  // For the thread that asks; may outlive the queue.
-  Read reader() const;
-  // On the thread that answers: waits at most so long for somebody to ask. What `read` throws is thrown here,
-  // and to who has asked.
-  void answer(std::chrono::milliseconds time, const Read& read);
-  void close();
-
- private:
-  struct Shared {
-    std::mutex mutex;
-    std::condition_variable changed;
-    const StateTensor* tensor = nullptr;  // null: nobody asks
-    int64_t first = 0;
-    std::span<std::byte> into;
-    std::exception_ptr error;
-    bool closed = false;
-  };
-  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 
 }  // namespace lockstep

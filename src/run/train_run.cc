@@ -30,8 +30,9 @@ enum ExitCode : uint8_t { kDone = 0, kFailed = 1, kDiverged = 6, kPreempted = 75
 
 // Between two words to the workers who wait for a checkpoint.
 constexpr std::chrono::milliseconds kLookAgain{100};
-// For a piece of what is split, which its writer asks for as soon as it has written the one before.
-constexpr std::chrono::milliseconds kNextPiece{5};
+// For an errand of the thread that writes a checkpoint: of pieces of what is split there comes one as soon as
+// the one before is written.
+constexpr std::chrono::milliseconds kNextErrand{5};
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -191,8 +192,32 @@ void TrainRun::share_split_state() {
   held_out_.gather_with(*evaluated_units_);
 }
 
+void TrainRun::settle_writers() {
+  if (!writers_) return;
+  const std::string reason = parts_.spec.checkpoint.writers == CheckpointWriting::kLeader
+                                 ? "as checkpoint.writers says"
+                                 : writers_->find_strangers();
+  if (!reason.empty()) {
+    checkpoint_writers_ = fmt::format("worker 0 ({})", reason);
+    return;
+  }
+  checkpoint_writers_ = "all workers, each what it owns";
+  checkpoints_->write_together(
+      static_cast<int>(workers_.count()),
+      [this, ask = errands_.asker()](const std::string& folder, bool weights_alone,
+                                     std::span<std::byte> staging) {
+        CheckpointWriters::Written written;
+        ask([&] { written = writers_->write(folder, checkpoints_->left_out(), weights_alone, staging); });
+        // Not of those who speak to other workers: the run goes on without this checkpoint.
+        if (!written.error.empty()) throw UserError("{}", written.error);
+        return written.sums;
+      });
+}
+
 bool TrainRun::begin() {
   if (train_.state().is_split()) share_split_state();
+  if (joined_.all && !engine_ && exchanges())
+    writers_ = std::make_unique<CheckpointWriters>(workers_, train_, checkpoint_folder(parts_.spec));
   workers_.require_same("identity", shared_part(parts_.identity).sha256());
   const Found own = workers_.leads() ? begin_as_leader() : Found::kNothing;
   if (workers_.leads() && own == Found::kNothing && parts_.initial) start_from(*parts_.initial, train_);
@@ -238,14 +263,21 @@ TrainRun::Found TrainRun::begin_as_leader() {
   checkpoints_ = std::make_unique<TrainingCheckpoints>(checkpoint_folder(spec), spec.checkpoint.keep,
                                                        parts_.identity, files);
   checkpoints_->leave_out(base);
+  const auto read = [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
+    split_->read(tensor, first, into);
+  };
+  const auto read_elsewhere = [read, ask = errands_.asker()](const StateTensor& tensor, int64_t first,
+                                                             std::span<std::byte> into) {
+    ask([&] { read(tensor, first, into); });
+  };
   if (split_)
     checkpoints_->split_with(
-        {.read = joined_.all ? pieces_.reader()
-                             : [this](const StateTensor& tensor, int64_t first,
-                                      std::span<std::byte> into) { split_->read(tensor, first, into); },
-         .write = [this](const StateTensor& tensor, int64_t first,
-                         std::span<const std::byte> from) { split_->write(tensor, first, from); }});
+        {.read = joined_.all ? SplitTensors::Read(read_elsewhere) : SplitTensors::Read(read),
+         .write = [this](const StateTensor& tensor, int64_t first, std::span<const std::byte> from) {
+           split_->write(tensor, first, from);
+         }});
   if (checkpoint_folder(spec) != spec.output) output_lock_.emplace(spec.output);
+  settle_writers();
   if (options_.fresh) checkpoints_->discard_all();
   const std::optional<int64_t> resumed = exchanges() ? restore() : std::nullopt;
   if (resumed && options_.from.empty()) {
@@ -302,6 +334,7 @@ void TrainRun::open_folder(const std::optional<int64_t>& resumed, const std::vec
     say(line);
   if (compression_ && !compression_->reason.empty())
     say(fmt::format("{:<10} {} ({})", "compress", compression_->codec, compression_->reason));
+  if (!checkpoint_writers_.empty()) say(fmt::format("{:<10} {}", "saved by", checkpoint_writers_));
   if (resumed) say(fmt::format("resuming after step {} from {}", *resumed, checkpoint_folder(spec)));
 }
 
@@ -621,11 +654,9 @@ void TrainRun::save(bool best) {
                      saved_content() == SavedContent::kWeights);
   // The gate stops this process alone; others of this host would change the state that they hold together,
   // and others of the run what they own.
-  while (joined_.all && !checkpoints_->read_within(split_ ? std::chrono::milliseconds(0) : kLookAgain)) {
-    if (split_)
-      pieces_.answer(kNextPiece, [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
-        split_->read(tensor, first, into);
-      });
+  const bool asks = split_ || writers_;
+  while (joined_.all && !checkpoints_->read_within(asks ? std::chrono::milliseconds(0) : kLookAgain)) {
+    if (asks) errands_.answer(kNextErrand);
     still_working("a checkpoint");
   }
 }
@@ -693,6 +724,8 @@ RunSummary TrainRun::summarise() {
   if (const ServedFigures* served = joined_.all ? joined_.all->served() : nullptr)
     summary.reduction = reduction_summary(*served);
   if (train_.state().ownership().is_split()) summary.zero = train_.state().ownership().stage();
+  if (joined_.part) summary.zero_group = joined_.part->size();
+  if (!checkpoint_writers_.empty()) summary.checkpoint_writers = checkpoint_writers_;
   if (const MeshShape& mesh = parts_.options.mesh; mesh.splits_model()) summary.mesh = mesh.text();
   fill_start(summary);
   if (device_watch_) summary.device = device_watch_->summary();
@@ -703,6 +736,8 @@ RunSummary TrainRun::summarise() {
   if (joined_.mesh)
     for (const MeshAxis axis : kMeshAxes)
       if (const Group* group = joined_.mesh->group(axis)) summary.network_bytes += group->network_bytes();
+  for (const Group* group : {joined_.part.get(), joined_.replicas.get()})
+    if (group != nullptr) summary.network_bytes += group->network_bytes();
   summary.skipped_steps = state_.skipped;
   summary.restarts = state_.restarts;
   summary.input = input_summary(feeder_.report());

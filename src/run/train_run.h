@@ -14,7 +14,9 @@
 #include "prepare/job_parts.h"
 #include "prepare/job_plan.h"
 #include "prepare/job_reading.h"
+#include "run/checkpoint_writers.h"
 #include "run/device_watch.h"
+#include "run/errands.h"
 #include "run/feeder.h"
 #include "run/pace.h"
 #include "run/run_folder.h"
@@ -72,6 +74,8 @@ class TrainRun {
   enum class Found : uint8_t { kNothing, kCheckpoint, kFinished };
   // Where workers own pieces of the state: who reads and writes them for the leader.
   void share_split_state();
+  // Finds out who writes checkpoints.
+  void settle_writers();
   // Whether there is anything to do.
   bool begin();
   Found begin_as_leader();
@@ -125,7 +129,7 @@ class TrainRun {
   int64_t tokens_per_step() const { return parts_.model.tokens * parts_.resolved.microbatches; }
   int64_t planned_bytes() const {
     return train_.planned_bytes() + held_out_.planned_bytes() + kProgramBytes +
-           (workers_.leads() ? kCheckpointStaging : 0) +
+           (workers_.leads() || writers_ ? kCheckpointStaging : 0) +
            (held_out_.exists() && workers_.leads()
                 ? gathered_bytes(options_in(joined_.groups(), *backend_, parts_.options), train_.whole())
                 : 0);
@@ -154,7 +158,9 @@ class TrainRun {
   std::unique_ptr<SplitState> split_;                 // where workers own pieces of the state
   std::unique_ptr<TrainingCheckpoints> checkpoints_;  // of the leader
   std::unique_ptr<UnitReader> evaluated_units_;       // where parameters are split
-  PieceQueue pieces_;                                 // of what is split, on its way to a checkpoint
+  std::unique_ptr<CheckpointWriters> writers_;        // where others might write checkpoints, too
+  std::string checkpoint_writers_;                    // in words; of the leader, where there are others
+  Errands errands_;                                   // of the thread that writes checkpoints
   std::unique_ptr<Watch> watch_;                      // of the leader
   std::unique_ptr<DeviceWatch> device_watch_;         // of the leader, from the first step on
 

@@ -12,7 +12,7 @@ namespace {
 // Beside the identity. Paths, threads and memory may differ from host to host.
 constexpr auto kPaths = std::to_array<std::string_view>(
     {"data.eval.", "data.hold_out", "train.eval.", "train.early_stop.", "checkpoint.every",
-     "strategy.deadline", "strategy.reduce.", "strategy.transport"});
+     "strategy.deadline", "strategy.reduce.", "strategy.transport", "strategy.zero", "strategy.zero_group"});
 
 bool is_shared(std::string_view path) {
   if (path.ends_with(".files")) return false;

@@ -29,13 +29,15 @@ int64_t Workers::agree(int64_t value, const std::string& about) const {
   if (group_ == nullptr) return value;
   Word word = broadcast(*group_, {Word::kAnswer, value}, about);
   while (word.kind != Word::kAnswer) {
-    if (word.kind == Word::kServe) service_();
+    if (word.kind == Word::kServe) services_.at(static_cast<size_t>(word.value))();
     word = broadcast(*group_, {}, about);
   }
   return word.value;
 }
 
-void Workers::call(const std::string& about) const { broadcast(*group_, {.kind = Word::kServe}, about); }
+void Workers::call(Service service, const std::string& about) const {
+  broadcast(*group_, {Word::kServe, static_cast<int64_t>(service)}, about);
+}
 
 void Workers::still_working(const std::string& on) {
   if (count() == 1 || !leads() || Clock::now() - last_word_ < kBetweenWords) return;

@@ -1,6 +1,8 @@
-// The workers of a run, as one of them sees it. Worker 0 leads: it alone writes files, evaluates and listens
-// to signals. The others follow what it says; all of them make every step.
+// The workers of a run, as one of them sees it. Worker 0 leads: it alone evaluates, listens to signals and
+// writes files, except for what others own of a checkpoint. The others follow what it says; all of them make
+// every step.
 #pragma once
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -16,8 +18,17 @@ namespace lockstep {
 struct JoinedWorkers {
   std::unique_ptr<Group> all = nullptr;  // null with one worker
   std::unique_ptr<Mesh> mesh = nullptr;
+  // See MeshGroups; null where all workers are one part.
+  std::unique_ptr<Group> part = nullptr, replicas = nullptr;
+  bool parts_on_hosts = false;
 
-  MeshGroups groups() const { return mesh ? MeshGroups(*all, *mesh) : MeshGroups(all.get()); }
+  MeshGroups groups() const {
+    MeshGroups groups = mesh ? MeshGroups(*all, *mesh) : MeshGroups(all.get());
+    groups.part = part.get();
+    groups.replicas = replicas.get();
+    groups.parts_on_hosts = parts_on_hosts;
+    return groups;
+  }
 };
 
 class Workers {
@@ -35,8 +46,11 @@ class Workers {
   // begins anew. One that hangs or is stopped says nothing, and is found.
   void still_working(const std::string& on);
   // The leader calls it to have the others do what serve_with says, each in its agree().
-  void call(const std::string& about) const;
-  void serve_with(std::function<void()> service) { service_ = std::move(service); }
+  enum class Service : uint8_t { kStatePieces, kCheckpoint };
+  void call(Service service, const std::string& about) const;
+  void serve_with(Service service, std::function<void()> serve) {
+    services_[static_cast<size_t>(service)] = std::move(serve);
+  }
   // Throws CommError that names the worker unless its text is the leader's.
   void require_same(std::string_view what, const std::string& text) const;
 
@@ -44,7 +58,7 @@ class Workers {
   using Clock = std::chrono::steady_clock;
   Group* group_;
   Clock::time_point last_word_ = Clock::now();
-  std::function<void()> service_;
+  std::array<std::function<void()>, 2> services_;
 };
 
 }  // namespace lockstep

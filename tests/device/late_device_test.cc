@@ -35,14 +35,15 @@ struct Outcome {
 
 using MakeBackend = std::unique_ptr<Backend> (*)(int threads);
 
-Outcome train_on(Backend& backend, const Model& model, TrainOptions options, Group* group) {
+Outcome train_on(Backend& backend, const Model& model, TrainOptions options, const MeshGroups& groups) {
+  const Group* const group = groups.data;
   options.microbatches = kMicrobatches;
   options.leaves = std::max<int64_t>(options.leaves, 3);
   options.ema = 0.9;
   options.seed = 5;
   options.reduce.bucket_bytes = 4096;
   options.workers = group == nullptr ? 1 : group->size();
-  TrainStep train(model, backend, options, group);
+  TrainStep train(model, backend, options, groups);
   if (backend.sharing() != nullptr && group != nullptr) {
     EXPECT_EQ(train.device_route(), "late_ipc");
   }
@@ -59,12 +60,26 @@ Outcome train_on(Backend& backend, const Model& model, TrainOptions options, Gro
 
 void expect_the_same_bits(const Model& model, const TrainOptions& options = {}) {
   const auto cpu = make_cpu_backend(2);
-  const Outcome want = train_on(*cpu, model, options, nullptr);
-  EXPECT_EQ(train_on(*testing::make_late_backend(2), model, options, nullptr), want);
+  const Outcome want = train_on(*cpu, model, options, {});
+  EXPECT_EQ(train_on(*testing::make_late_backend(2), model, options, {}), want);
   for (const MakeBackend make : {testing::make_late_backend, testing::make_sharing_late_backend}) {
     std::vector<Outcome> all(3);
     testing::on_threads(LeafSplit::search(std::max<int64_t>(options.leaves, 3), 3), [&](Group& group) {
-      all[static_cast<size_t>(group.rank())] = train_on(*make(1), model, options, &group);
+      all[static_cast<size_t>(group.rank())] = train_on(*make(1), model, options, MeshGroups(&group));
+    });
+    for (const Outcome& outcome : all) EXPECT_EQ(outcome, want);
+  }
+}
+
+// Four workers in groups of two that hold everything.
+void expect_the_same_bits_in_groups(const Model& model, TrainOptions options) {
+  options.leaves = kMicrobatches;
+  const Outcome want = train_on(*make_cpu_backend(2), model, options, {});
+  options.zero_group = 2;
+  for (const MakeBackend make : {testing::make_late_backend, testing::make_sharing_late_backend}) {
+    std::vector<Outcome> all(4);
+    testing::on_parts(options.leaves, 4, 2, [&](const MeshGroups& groups) {
+      all[static_cast<size_t>(groups.rank)] = train_on(*make(1), model, options, groups);
     });
     for (const Outcome& outcome : all) EXPECT_EQ(outcome, want);
   }
@@ -115,6 +130,17 @@ TEST(LateDevice, WhereWorkersOwnPiecesOfTheState) {
     expect_the_same_bits(model, options);
     options.passes.compute = DType::kBF16;
     expect_the_same_bits(stored_in(DType::kBF16, model), options);
+  }
+}
+
+TEST(LateDevice, WhereGroupsOfWorkersOwnAll) {
+  const Model model = build_gpt({2, 48, 3, 101, 2, 17, 0.1});
+  for (const int zero : {1, 2, 3}) {
+    TrainOptions options;
+    options.zero = zero;
+    expect_the_same_bits_in_groups(model, options);
+    options.passes.compute = DType::kBF16;
+    expect_the_same_bits_in_groups(stored_in(DType::kBF16, model), options);
   }
 }
 

@@ -93,6 +93,25 @@ TEST_P(Layouts, GiveOneHashWhereTheStateIsSplit) {
 INSTANTIATE_TEST_SUITE_P(Sample, Layouts, ::testing::ValuesIn(kFamilies),
                          [](const auto& info) { return info.param.name; });
 
+// Groups that hold everything: the workers of a host, or of two hosts.
+TEST(HostsGroups, GiveOneHash) {
+  if (const auto reason = why_no_hosts()) GTEST_SKIP() << *reason;
+  const TrainCase job(kFamilies[0].job);
+  const RunSummary one = job.trained("one", {"strategy.threads=1"});
+  for (const int hosts : {2, 4})
+    for (const int zero : {1, 2, 3}) {
+      const std::string run = fmt::format("{}-hosts-zero-{}", hosts, zero);
+      SCOPED_TRACE(run);
+      const RunSummary found = TrainHosts(job, run, {.workers = 4, .hosts = hosts, .threads = 1},
+                                          {fmt::format("strategy.zero={}", zero), "strategy.zero_group=2"})
+                                   .trained();
+      EXPECT_EQ(found.weights_sha256, one.weights_sha256);
+      EXPECT_EQ(found.zero_group, 2);
+      EXPECT_EQ(found.checkpoint_writers, "all workers, each what it owns");
+      expect_same_steps(job.metrics(run), job.metrics("one"));
+    }
+}
+
 TEST(HostsThreads, AWorkerThatIsAloneOnItsHostUsesAllOfIt) {
   if (const auto reason = why_no_hosts()) GTEST_SKIP() << *reason;
   const TrainCase job(kFamilies[0].job);

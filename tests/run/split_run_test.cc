@@ -116,6 +116,47 @@ TEST(SplitRun, GoesOnInAnyLayout) {
   EXPECT_EQ(job.summary("parts").weights_sha256, whole.weights_sha256);
 }
 
+// Two groups of two workers, and three, each of which holds everything.
+TEST(SplitRun, InGroupsGiveTheBitsOfOneAndGoOnAnywhere) {
+  const TrainCase job(kGptJob);
+  const Settings settings = kFour + kSmallBuckets +
+                            Settings{"train.lr.decay=constant", "train.lr.warmup=2", "train.ema=0.9",
+                                     "train.microbatch=1", "strategy.leaves=8"};
+  const Settings in_twos = {"strategy.zero_group=2"};
+  const RunSummary whole = job.trained("whole", settings + Settings{"train.steps=6"});
+  for (const auto& how : {Layout{4, 1, "ucx"}, {4, 2}, {4, 3, "ucx"}, {6, 3, "ucx"}}) {
+    const std::string run = fmt::format("{}-workers-zero-{}", how.workers, how.stage);
+    SCOPED_TRACE(run);
+    const RunSummary found = job.trained(
+        run, settings + layout(how.workers, how.stage, how.transport) + in_twos + Settings{"train.steps=6"});
+    EXPECT_EQ(found.weights_sha256, whole.weights_sha256);
+    EXPECT_EQ(found.zero, how.stage);
+    EXPECT_EQ(found.zero_group, 2);
+    expect_same_steps(job.metrics(run), job.metrics("whole"));
+    expect_same_evaluations(job.metrics(run), job.metrics("whole"));
+    for (const char* file : {"optimizer.safetensors", "average.safetensors"}) {
+      const std::string path = std::string("checkpoint-6/") + file;
+      EXPECT_TRUE(job.text(run, path) == job.text("whole", path)) << path;
+    }
+  }
+  int64_t end = 2;
+  for (const Settings& how : {layout(4, 3, "ucx") + in_twos, layout(3, 2, "ucx"), layout(4, 2) + in_twos}) {
+    job.trained("parts", settings + how + Settings{fmt::format("train.steps={}", end)});
+    end += 2;
+  }
+  EXPECT_EQ(job.summary("parts").weights_sha256, whole.weights_sha256);
+}
+
+TEST(SplitRun, GroupsThatDoNotDivideTheWorkersAreRefused) {
+  const TrainCase job(kGptJob);
+  const Ended ended = job.train("run", kFour + layout(4, 2) + Settings{"strategy.zero_group=3"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_NE(ended.err.find("strategy.zero_group 3 does not divide the 4 workers into groups of equal size; "
+                           "use 2 or 4"),
+            std::string::npos)
+      << ended.err;
+}
+
 TEST(SplitRun, GoesBackToACheckpoint) {
   const TrainCase job(kEncoderJob);
   const Settings settings =
@@ -223,13 +264,15 @@ strategy: {leaves: 8, threads: 1}
 // the parameters.
 TEST(SplitRunCostLong, SendsWhatTheFormulasSay) {
   const TrainCase job(kLarge);
-  const auto per_step = [&](int workers, int stage, int leaves) {
+  const auto per_step = [&](int workers, int stage, int leaves, const Settings& more = {}) {
     const auto sent = [&](int steps) {
       const Settings settings =
           layout(workers, stage, "ucx") +
           Settings{fmt::format("train.steps={}", steps), "train.lr.decay=constant", "train.lr.warmup=1",
-                   "checkpoint.every=", fmt::format("strategy.leaves={}", leaves)};
-      const std::string run = fmt::format("{}-{}-{}-{}", workers, stage, leaves, steps);
+                   "checkpoint.every=", fmt::format("strategy.leaves={}", leaves)} +
+          more;
+      const std::string run =
+          fmt::format("{}-{}-{}-{}-{}", workers, stage, leaves, steps, fmt::join(more, "-"));
       return static_cast<double>(job.trained(run, settings).network_bytes);
     };
     return (sent(3) - sent(1)) / 2;
@@ -242,9 +285,16 @@ TEST(SplitRunCostLong, SendsWhatTheFormulasSay) {
   EXPECT_NEAR(per_step(2, 2, 4), 1.5 * bytes, 0.03 * bytes);
   // Parameters forward and backward, gradients once.
   EXPECT_NEAR(per_step(4, 3, 4), 3 * 0.75 * bytes, 0.03 * bytes);
-  EXPECT_NEAR(per_step(2, 3, 2), 3 * 0.5 * bytes, 0.03 * bytes);
+  // One leaf of two microbatches, each of which gathers.
+  EXPECT_NEAR(per_step(2, 3, 2), (1 + 2 * 2) * 0.5 * bytes, 0.03 * bytes);
   // Two rounds of it.
   EXPECT_NEAR(per_step(2, 3, 4), 6 * 0.5 * bytes, 0.03 * bytes);
+  // Two groups of two: halves of gradients once within, their sums there and back between them, parameters
+  // within alone. Stage 1 sums for everybody.
+  const Settings in_twos = {"strategy.zero_group=2"};
+  EXPECT_NEAR(per_step(4, 1, 4, in_twos), (2 * 0.75 + 0.5) * bytes, 0.03 * bytes);
+  EXPECT_NEAR(per_step(4, 2, 4, in_twos), (0.5 + 0.5 + 0.5) * bytes, 0.03 * bytes);
+  EXPECT_NEAR(per_step(4, 3, 4, in_twos), (0.5 + 0.5 + 2 * 0.5) * bytes, 0.03 * bytes);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <random>
 
 #include "base/durable_file.h"
 #include "base/error.h"
@@ -18,6 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::string_view kTemporary = ".tmp-";
+constexpr std::string_view kMarker = "marker";
 
 // The step of "checkpoint-<step>" exactly as checkpoint_path spells it.
 std::optional<int64_t> step_of(std::string_view name) {
@@ -51,7 +53,11 @@ std::string checkpoint_path(const std::string& run_dir, int64_t step) {
 }
 
 std::string temporary_name(const std::string& path) {
-  return fmt::format("{}{}{}", path, kTemporary, ::getpid());
+  return fmt::format("{}{}{}-{:08x}", path, kTemporary, ::getpid(), std::random_device{}());
+}
+
+std::string marker_name(const std::string& run_dir) {
+  return temporary_name(fmt::format("{}/{}", run_dir, kMarker));
 }
 
 std::vector<CheckpointInfo> list_checkpoints(const std::string& run_dir) {
@@ -82,7 +88,6 @@ std::optional<CheckpointInfo> best_checkpoint(const std::string& run_dir) {
 void mark_best_checkpoint(const std::string& run_dir, int64_t step) {
   const std::string target = fs::path(checkpoint_path(run_dir, step)).filename().string();
   const std::string link = temporary_name(best_link(run_dir));
-  ::unlink(link.c_str());
   if (::symlink(target.c_str(), link.c_str()) != 0) throw_file_error("create", link, errno);
   if (::rename(link.c_str(), best_link(run_dir).c_str()) != 0) throw_file_error("rename", link, errno);
   sync_folder(run_dir);
@@ -108,7 +113,7 @@ void remove_temporary_folders(const std::string& run_dir) {
     const size_t at = name.find(kTemporary);
     if (at == std::string::npos) continue;
     const std::string stem = name.substr(0, at);
-    if (!step_of(stem) && stem != "best") continue;
+    if (!step_of(stem) && stem != "best" && stem != kMarker) continue;
     std::error_code failure;
     fs::remove_all(path, failure);
     if (failure) throw_file_error("remove", path.string(), failure.value());

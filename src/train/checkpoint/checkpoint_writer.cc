@@ -1,5 +1,6 @@
 #include "train/checkpoint/checkpoint_writer.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <deque>
 #include <filesystem>
@@ -7,7 +8,10 @@
 
 #include "base/durable_file.h"
 #include "base/error.h"
+#include "base/file_reader.h"
 #include "base/log.h"
+#include "base/sha256.h"
+#include "safetensors/fold.h"
 #include "safetensors/writer.h"
 #include "train/checkpoint/manifest.h"
 
@@ -38,6 +42,85 @@ class TemporaryFolder {
 void write_tensors(SafetensorsWriter& writer, const TensorFeed& feed) {
   for (const TensorEntry& entry : writer.tensors())
     feed(entry.tensor, [&](std::span<const std::byte> bytes) { writer.append(bytes); });
+}
+
+// Hashes a file that others have filled in, as SafetensorsWriter hashes what it writes: a piece at a time,
+// small enough that it is still in a cache for the next one who looks at it.
+class FilledFile {
+ public:
+  FilledFile(const std::string& path, size_t number, TensorFiller& filler)
+      : reader_(path), number_(number), filler_(filler) {}
+
+  FileRecord record(const std::string& name, const SafetensorsHeader& header) {
+    FileRecord record{name, header.file_bytes(), "", {}};
+    if (reader_.bytes() != record.bytes)
+      throw UserError("{} has {} bytes, not {}; another program changes it", reader_.path(), reader_.bytes(),
+                      record.bytes);
+    hash(0, header.data_begin, [](int64_t, std::span<const std::byte>) {});
+    for (size_t i = 0; i < header.tensors.size(); ++i) {
+      const TensorEntry& entry = header.tensors[i];
+      Fold fold;
+      hash(entry.begin, entry.end, [&](int64_t first, std::span<const std::byte> bytes) {
+        fold.update(bytes);
+        filler_.check(number_, i, first, bytes);
+      });
+      record.tensors.push_back({entry.tensor.name, entry.begin, entry.end, fold.value()});
+    }
+    filler_.check_end(number_, reader_.path());
+    record.sha256 = hash_.finish();
+    return record;
+  }
+
+ private:
+  template <typename Visit>
+  void hash(int64_t begin, int64_t end, const Visit& visit) {
+    for (int64_t at = begin; at < end; at += static_cast<int64_t>(piece_.size())) {
+      const auto bytes = std::span(piece_).first(
+          static_cast<size_t>(std::min(end - at, static_cast<int64_t>(piece_.size()))));
+      reader_.read(at, bytes);
+      hash_.update(bytes);
+      visit(at - begin, bytes);
+    }
+  }
+
+  FileReader reader_;
+  size_t number_;
+  TensorFiller& filler_;
+  Sha256 hash_;
+  std::vector<std::byte> piece_ = std::vector<std::byte>(size_t{1} << 18);
+};
+
+std::vector<FileRecord> feed_files(const std::string& folder, const CheckpointContent& content,
+                                   const std::function<void()>& tensors_read) {
+  std::deque<SafetensorsWriter> open;
+  for (const TensorFile& file : content.tensors)
+    write_tensors(open.emplace_back(folder, file.name, file.tensors, file.metadata), file.feed);
+  if (tensors_read) tensors_read();
+  std::vector<FileRecord> records;
+  for (SafetensorsWriter& file : open) records.push_back(file.finish());
+  return records;
+}
+
+std::vector<FileRecord> have_files_filled(const std::string& folder, const CheckpointContent& content,
+                                          const std::function<void()>& tensors_read) {
+  std::deque<FileFrame> frames;
+  std::vector<SafetensorsHeader> headers;
+  for (const TensorFile& file : content.tensors) {
+    headers.push_back(plan_safetensors(file.tensors, file.metadata));
+    frames.emplace_back(folder + "/" + file.name, safetensors_header_bytes(headers.back()),
+                        headers.back().file_bytes());
+  }
+  // Who opens the files on another host has to find them.
+  sync_folder(folder);
+  content.filler->fill(folder);
+  if (tensors_read) tensors_read();
+  std::vector<FileRecord> records;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    frames[i].sync();
+    records.push_back(
+        FilledFile(frames[i].path(), i, *content.filler).record(content.tensors[i].name, headers[i]));
+  }
+  return records;
 }
 
 FileRecord write_text(const std::string& folder, const std::string& name, const std::string& text) {
@@ -79,12 +162,8 @@ CheckpointWriter::CheckpointWriter(std::string run_dir, int64_t keep)
 
 void CheckpointWriter::write_files(const std::string& folder, const CheckpointContent& content,
                                    const std::function<void()>& tensors_read) const {
-  std::deque<SafetensorsWriter> open;
-  for (const TensorFile& file : content.tensors)
-    write_tensors(open.emplace_back(folder, file.name, file.tensors, file.metadata), file.feed);
-  if (tensors_read) tensors_read();
-  std::vector<FileRecord> files;
-  for (SafetensorsWriter& file : open) files.push_back(file.finish());
+  std::vector<FileRecord> files = content.filler ? have_files_filled(folder, content, tensors_read)
+                                                 : feed_files(folder, content, tensors_read);
   for (const auto& [name, text] : content.texts) files.push_back(write_text(folder, name, text));
   files.push_back(write_text(folder, kStateFile, state_text(content)));
   write_manifest(folder, content.step, files);

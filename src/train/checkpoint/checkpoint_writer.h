@@ -1,9 +1,11 @@
 // Writes checkpoints that are complete or absent, whatever happens meanwhile: into a folder with a temporary
 // name, every file synced, the manifest last, the folder synced, then renamed, then the run's folder synced.
+// Tensors are fed to the writer, or filled into files that it has made and reads again.
 // docs/checkpoints.md describes the files.
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -42,12 +44,28 @@ struct TensorFile {
 // Tensors that lie in host memory, which must stay as it is until the write is over.
 TensorFile tensor_file(std::string name, const std::vector<NamedTensor>& tensors);
 
+// Who writes the bytes of tensors into the files, where these are not fed: the writer makes every file with
+// its header and in its length, and reads it afterwards, to hash it. Files and tensors are counted as the
+// content has them and as a file's header has them.
+class TensorFiller {
+ public:
+  virtual ~TensorFiller() = default;
+
+  // Returns when all bytes are written, and those of other hosts are on the disk.
+  virtual void fill(const std::string& folder) = 0;
+  // What the file at this path holds then: all bytes of its tensors, in order. Throws UserError where that is
+  // not what was written.
+  virtual void check(size_t file, size_t tensor, int64_t first, std::span<const std::byte> bytes) = 0;
+  virtual void check_end(size_t file, const std::string& path) = 0;
+};
+
 // The JSON library asserts its invariants in a move that is noexcept.
 struct CheckpointContent {  // NOLINT(bugprone-exception-escape)
   int64_t step = 0;
   Identity identity;
-  nlohmann::json state;             // whatever the caller needs to go on; given back as it is
-  std::vector<TensorFile> tensors;  // kModelFile, kOptimizerFile
+  nlohmann::json state;                  // whatever the caller needs to go on; given back as it is
+  std::vector<TensorFile> tensors;       // kModelFile, kOptimizerFile
+  std::shared_ptr<TensorFiller> filler;  // instead of the feeds
   std::vector<std::pair<std::string, std::string>> texts;  // further files: name, content
   bool best = false;
   std::optional<int64_t> also_keep;  // a step whose checkpoint stays, however old

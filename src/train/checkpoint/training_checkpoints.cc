@@ -34,13 +34,12 @@ Tensors all_of(const std::vector<StateTensor>& tensors) {
   return all;
 }
 
-TensorFile file_of(std::string name, Backend& backend, Tensors tensors, const SplitTensors& split,
-                   std::span<std::byte> staging) {
-  TensorFile file;
-  file.name = std::move(name);
-  for (const StateTensor* tensor : tensors) file.tensors.push_back(spec_of(*tensor));
-  file.feed = [&backend, tensors = std::move(tensors), &split, staging](const TensorSpec& wanted,
-                                                                        const ByteSink& sink) {
+TensorFile fed_file(const StateFile& from, Backend& backend, const SplitTensors& split,
+                    std::span<std::byte> staging) {
+  TensorFile file{.name = from.name, .tensors = {}, .feed = {}};
+  for (const StateTensor* tensor : from.tensors) file.tensors.push_back(spec_of(*tensor));
+  file.feed = [&backend, tensors = from.tensors, &split, staging](const TensorSpec& wanted,
+                                                                  const ByteSink& sink) {
     const StateTensor& found =
         **std::ranges::find(tensors, wanted.name, [](const StateTensor* tensor) { return tensor->name; });
     for_pieces(found, staging, [&](int64_t first, std::span<std::byte> host) {
@@ -93,8 +92,6 @@ void TrainingCheckpoints::finish() { writer_->finish(); }
 void TrainingCheckpoints::save(TrainStep& train, int64_t step, nlohmann::json state, bool best,
                                bool weights_alone) {
   const TrainState& tensors = train.state();
-  Tensors model = all_of(tensors.model());
-  std::erase_if(model, [this](const StateTensor* tensor) { return left_out_.contains(tensor->name); });
   CheckpointContent content;
   content.step = step;
   content.identity = identity_;
@@ -104,14 +101,14 @@ void TrainingCheckpoints::save(TrainStep& train, int64_t step, nlohmann::json st
   content.best = best;
   content.also_keep = retained_;
   if (weights_alone) content.state[kWeightsAlone] = true;
-  const auto add = [&](const char* name, Tensors list) {
-    if (!list.empty())
-      content.tensors.push_back(file_of(name, train.backend(), std::move(list), split_, staging_));
-  };
-  add(left_out_.empty() ? kModelFile : kTrainedFile, std::move(model));
-  if (!weights_alone) add(kOptimizerFile, all_of(tensors.optimizer()));
-  add(kAverageFile, all_of(tensors.averages()));
-  if (!weights_alone) add(kResidualFile, all_of(tensors.residuals()));
+  std::vector<StateFile> files = state_files(tensors, left_out_, weights_alone);
+  for (const StateFile& file : files)
+    content.tensors.push_back(fed_file(file, train.backend(), split_, staging_));
+  if (write_together_)
+    content.filler = std::make_shared<OwnedParts>(tensors, std::move(files), workers_,
+                                                  [this, weights_alone](const std::string& folder) {
+                                                    return write_together_(folder, weights_alone, staging_);
+                                                  });
   writer_->save(std::move(content), tensors.gate().hold());
   last_step_ = step;
 }

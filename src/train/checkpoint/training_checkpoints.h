@@ -12,6 +12,7 @@
 
 #include "train/checkpoint/background_writer.h"
 #include "train/checkpoint/checkpoint_reader.h"
+#include "train/checkpoint/owned_parts.h"
 #include "train/step/train_step.h"
 
 namespace lockstep {
@@ -46,6 +47,15 @@ class TrainingCheckpoints {
   // Before anything is saved or restored: tensors of the model that checkpoints do not hold, since they never
   // change and lie elsewhere. Whoever restores has put them into the state.
   void leave_out(std::set<std::string> names) { left_out_ = std::move(names); }
+  // All workers write what they own into the files, when this is called on the thread that writes
+  // checkpoints; it may use the memory meanwhile.
+  using WriteTogether = std::function<std::vector<PartSums>(const std::string& folder, bool weights_alone,
+                                                            std::span<std::byte> staging)>;
+  void write_together(int workers, WriteTogether write) {
+    workers_ = workers;
+    write_together_ = std::move(write);
+  }
+  const std::set<std::string>& left_out() const { return left_out_; }
   // The checkpoint of this step stays until another is named, however many come after it.
   void retain(int64_t step) { retained_ = step; }
 
@@ -80,6 +90,8 @@ class TrainingCheckpoints {
   std::vector<std::pair<std::string, std::string>> texts_;
   SplitTensors split_;
   std::set<std::string> left_out_;
+  int workers_ = 1;
+  WriteTogether write_together_;  // none: this process writes alone
   std::vector<std::byte> staging_;
   std::unique_ptr<BackgroundCheckpointWriter> writer_;  // whose thread uses the staging memory
   std::optional<int64_t> last_step_, retained_;

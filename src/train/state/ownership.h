@@ -14,6 +14,8 @@
 // parameters of its pieces alone, and what a microbatch needs is gathered when it is used; where all workers
 // are of one host, they hold the parameters together, which takes as little, and nothing is gathered.
 //
+// In groups (strategy.zero_group) all of that is of the workers of a group, and every group owns everything.
+//
 // Every element goes through the same operations as with one worker, so no bit changes. Tables with row
 // gradients stay with each worker: which rows it brings up to date depends on its records.
 #pragma once
@@ -28,7 +30,8 @@
 
 namespace lockstep {
 
-// The ZeRO stage that a worker is planned for, and its place among all workers.
+// The ZeRO stage that a worker is planned for, and its place among those who share out everything: all
+// workers, or those of a group.
 struct ZeroPlace {
   int stage = 0;  // 1: optimizer state and averages are split; 2: gradients too; 3: parameters too
   int workers = 1;

@@ -196,6 +196,8 @@ std::vector<Slice> TrainState::held_entry(int rank, const std::string& entry, in
     layout = holders_.layout_of(rank, whole_);
     offset = layout->find(entry).offset;
   }
+  // The first of several groups that each own all of it are asked.
+  if (ownership_.is_split() && data_rank >= ownership_.workers()) return {};
   std::vector<Slice> held;
   for (const Slice& slice : ownership_.owned_by(data_rank, layout ? *layout : layout_)) {
     const int64_t begin = std::max<int64_t>(0, slice.begin - offset);

@@ -1,10 +1,12 @@
 // Workers that own pieces of the state, and of the gradients, give the bits of one.
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <map>
 #include <mutex>
 
 #include "base/error.h"
+#include "comm/mesh_testing.h"
 #include "comm/wire/wire_testing.h"
 #include "model/encoder.h"
 #include "model/gpt.h"
@@ -56,11 +58,11 @@ class Collected {
   std::map<std::string, int64_t> elements_;
 };
 
-Outcome run(const Model& model, TrainOptions options, Group* group, Collected& state) {
+Outcome run(const Model& model, TrainOptions options, const MeshGroups& groups, Collected& state) {
   const auto backend = make_cpu_backend(1);
   options.microbatches = kMicrobatches;
-  options.workers = group == nullptr ? 1 : group->size();
-  TrainStep train(model, *backend, options, group);
+  options.workers = groups.data == nullptr ? 1 : groups.data->size();
+  TrainStep train(model, *backend, options, groups);
   StepResult result;
   for (int64_t step = 1; step <= 3; ++step)
     result =
@@ -82,12 +84,12 @@ TrainOptions with_stage(int zero, int64_t leaves, int64_t bucket = kSmallBucket)
 void expect_bits_of_one(const Model& model, const TrainOptions& options, const std::vector<int>& sizes,
                         bool split_all = true) {
   Collected alone, together;
-  const Outcome one = run(model, options, nullptr, alone);
+  const Outcome one = run(model, options, {}, alone);
   int ranks = 0;
   for (const int size : sizes) ranks += size;
   std::vector<Outcome> all(static_cast<size_t>(ranks));
   testing::on_hosts(sizes, LeafSplit::search(options.leaves, ranks), [&](Group& group) {
-    all[static_cast<size_t>(group.rank())] = run(model, options, &group, together);
+    all[static_cast<size_t>(group.rank())] = run(model, options, MeshGroups(&group), together);
   });
   for (const Outcome& outcome : all) EXPECT_EQ(outcome, one) << ranks << " workers, ZeRO-" << options.zero;
   EXPECT_EQ(together.tensors(), alone.tensors());
@@ -104,6 +106,74 @@ TEST(Split, OnAnyHosts) {
     for (const std::vector<int>& sizes :
          {std::vector{2}, std::vector{3}, std::vector{1, 1}, std::vector{2, 1}, std::vector{1, 1, 1, 1}})
       expect_bits_of_one(small_gpt(), with_stage(zero, 8), sizes);
+}
+
+// Of groups that share memory among each other, and of those that could be on several hosts.
+void expect_bits_of_one_in_parts(const Model& model, TrainOptions options, int ranks, int part) {
+  Collected alone;
+  const Outcome one = run(model, options, {}, alone);
+  options.zero_group = part;
+  for (const bool on_hosts : {true, false}) {
+    SCOPED_TRACE(fmt::format("{} workers in groups of {}, {} leaves, ZeRO-{}, each on one host: {}", ranks,
+                             part, options.leaves, options.zero, on_hosts));
+    std::deque<Collected> together(static_cast<size_t>(ranks / part));
+    std::vector<Outcome> all(static_cast<size_t>(ranks));
+    testing::on_parts(options.leaves, ranks, part, [&](MeshGroups groups) {
+      groups.parts_on_hosts = on_hosts;
+      all[static_cast<size_t>(groups.rank)] =
+          run(model, options, groups, together[static_cast<size_t>(groups.rank / part)]);
+    });
+    for (const Outcome& outcome : all) EXPECT_EQ(outcome, one);
+    // In every group each element has one owner.
+    for (const Collected& state : together) {
+      EXPECT_EQ(state.tensors(), alone.tensors());
+      EXPECT_EQ(state.elements(), alone.elements());
+    }
+  }
+}
+
+TEST(Split, InGroupsThatHoldEverything) {
+  for (const int zero : {1, 2, 3}) {
+    expect_bits_of_one_in_parts(small_gpt(), with_stage(zero, 8), 4, 2);
+    expect_bits_of_one_in_parts(small_gpt(), with_stage(zero, 4), 4, 2);
+    // Groups sum ranges that are no subtrees, in rounds that are not all full.
+    expect_bits_of_one_in_parts(small_gpt(), with_stage(zero, 8), 6, 2);
+    expect_bits_of_one_in_parts(small_gpt(), with_stage(zero, 8), 6, 3);
+  }
+}
+
+TEST(Split, InGroupsOnStoredBf16WithAverages) {
+  const Model model = stored_in(DType::kBF16, small_gpt());
+  for (const int zero : {1, 2, 3}) {
+    TrainOptions options = with_stage(zero, 8);
+    options.ema = 0.9;
+    expect_bits_of_one_in_parts(model, options, 4, 2);
+  }
+}
+
+TEST(Split, InGroupsTakesWhatIsPlanned) {
+  for (const int zero : {1, 2, 3})
+    for (const auto& [ranks, part] : {std::pair(4, 2), {6, 2}}) {
+      // The plan of stage 1 counts the most partial sums that any worker has.
+      if (zero == 1 && ranks == 6) continue;
+      testing::on_parts(8, ranks, part, [&, ranks = ranks, part = part](MeshGroups groups) {
+        groups.parts_on_hosts = zero == 2;
+        const auto backend = make_cpu_backend(1);
+        TrainOptions options = with_stage(zero, 8);
+        options.ema = 0.9;
+        options.microbatches = kMicrobatches;
+        options.workers = ranks;
+        options.zero_group = part;
+        options = options_in(groups, *backend, options);
+        const Model model = small_gpt();
+        const TrainPlans plans = plan_training(model, *backend, options);
+        TrainStep train(model, *backend, options, groups);
+        EXPECT_NEAR(static_cast<double>(train_memory(plans, options).bytes()),
+                    static_cast<double>(train.planned_bytes()), 64)
+            << "ZeRO-" << zero << ", rank " << groups.rank << " of " << ranks;
+        groups.all->barrier();
+      });
+    }
 }
 
 TEST(Split, SeveralMicrobatchesPerLeaf) {

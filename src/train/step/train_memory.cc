@@ -76,7 +76,8 @@ int64_t gradient_bytes(const TrainPlans& plans, const TrainOptions& options, Mem
   if (options.in_rounds()) {
     if (plans[Phase::kAccumulate] || plans.pipeline) bytes += plans.layout.sums_bytes();
     if (ownership.splits_params()) bytes += UnitGathers::planned_bytes(plans.layout, ownership, device);
-    return bytes + RoundSums::planned_bytes(plans.layout, ownership, options.leaves, device);
+    return bytes +
+           RoundSums::planned_bytes(plans.layout, ownership, options.owned_leaves(), options.leaves, device);
   }
   bytes += slot_count(options) * plans.layout.sums_bytes() + coded_bytes(plans, options);
   for (const RowTable& table : plans.tables) {

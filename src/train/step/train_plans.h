@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "comm/leaf_split.h"
 #include "comm/mesh.h"
 #include "model/tensor_leaves.h"
 #include "passes/row_gradients.h"
@@ -38,13 +39,25 @@ struct TrainOptions {
   int64_t chunks = 1;         // stages of a worker, interleaved
   int64_t tensor_leaves = 1;  // that the model is split into (model/tensor_leaves.h); mesh.tensor shares them
   int zero = 0;               // ZeRO stage: what they share out (docs/splitting.md); changes no bit
+  int64_t zero_group = 0;     // so many of them among each other, who hold everything; 0: all do
   // Of this worker, where workers of a host may hold the state together; changes no bit.
   std::optional<HostPlace> host = {};
   ReduceOptions reduce = {};
   bool draws_weights = true;  // else somebody gives them before the first step
 
+  int64_t owners() const { return zero > 0 && zero_group > 0 && zero_group < workers ? zero_group : workers; }
   Ownership ownership() const {
-    return {host, optimizer, reduce, {zero, static_cast<int>(workers), static_cast<int>(rank)}};
+    const int count = static_cast<int>(owners());
+    // Who owns everything with others shares memory with them alone.
+    std::optional<HostPlace> place = host;
+    if (place && place->count > count) place = HostPlace{place->index % count, count};
+    return {place, optimizer, reduce, {zero, count, static_cast<int>(rank) % count}};
+  }
+  // The leaves that the owners of everything sum before others have a part in it.
+  LeafRange owned_leaves() const {
+    if (owners() == workers) return {0, leaves};
+    return LeafSplit::search(leaves, static_cast<int>(workers / owners()))
+        .range(static_cast<int>(rank / owners()));
   }
   // Whether workers take microbatches in turns and keep no sum but their piece of it (ZeRO-2 and 3).
   bool in_rounds() const { return ownership().splits_gradients(); }

@@ -23,8 +23,9 @@ constexpr std::string_view kRandomInput = "rng";
 
 std::unique_ptr<DeviceReach> reach_in(Group* group, Backend& backend, const TrainOptions& options) {
   if (group == nullptr || !options.reduce.exchange || backend.memory() == MemoryKind::kHost) return nullptr;
-  const int64_t sources = options.in_rounds() ? RoundSums::sources(options.leaves, group->size())
-                                              : partial_count(*group, options.reduce.order);
+  const int64_t sources = options.in_rounds()
+                              ? RoundSums::sources(options.owned_leaves(), options.leaves, group->size())
+                              : partial_count(*group, options.reduce.order);
   return std::make_unique<DeviceReach>(*group, backend, options.reduce.route, sources);
 }
 
@@ -58,11 +59,15 @@ TrainOptions options_in(const MeshGroups& groups, const Backend& backend, TrainO
     return options;
   }
   options.rank = groups.data->rank();
-  if (backend.memory() == MemoryKind::kHost) options.host = groups.data->host();
+  LOCKSTEP_CHECK(options.owners() == groups.owners()->size() || options.zero == 0,
+                 "{} workers are to own the state, in a group of {}", options.owners(),
+                 groups.owners()->size());
+  if (backend.memory() == MemoryKind::kHost) options.host = groups.owners()->host();
   // All stages split their parameters, or none does.
   const auto all = groups.all->host();
   const bool one_host = all && all->count == groups.all->size();
   if (options.zero == 3 && groups.shape.splits_model() && !one_host) options.host = std::nullopt;
+  if (options.zero == 3 && groups.part != nullptr && !groups.parts_on_hosts) options.host = std::nullopt;
   return options;
 }
 
@@ -81,8 +86,9 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
       tables_(plans.tables),
       groups_(groups),
       group_(groups.data),
+      owners_(groups.owners()),
       ownership_(options.ownership()),
-      reach_(reach_in(group_, backend, options)),
+      reach_(reach_in(owners_, backend, options)),
       state_(
           backend, layout_, tables_, plans.frozen, options.optimizer, options.ema > 0, ownership_,
           [this](int64_t bytes) { return flat_memory(bytes); }, plans.whole, holders_, options.mesh_rank,
@@ -94,7 +100,8 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
   owned_ = ownership_.owned(layout_);
   make_phases(plans);
   if (holders_.is_split() || ownership_.is_split())
-    squares_ = std::make_unique<SquareGather>(*groups_.all, backend_, plans.whole, holders_, ownership_);
+    squares_ = std::make_unique<SquareGather>(holders_.is_split() ? *groups_.all : *owners_, backend_,
+                                              plans.whole, holders_, ownership_);
   squared_ = holders_.is_split() ? squared_by(options.mesh_rank, layout_, holders_, ownership_) : owned_;
   make_sums();
   inputs_ =
@@ -121,8 +128,9 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
 void TrainStep::make_phases(TrainPlans& plans) {
   for (const Plan* plan : plans.all()) communication_bytes_ += plan->memory.communication;
   // Units are gathered there; those of a host copy them from each other where they can reach them.
-  const bool reached = ownership_.splits_params() && backend_.memory() == MemoryKind::kHost && group_->host();
-  arena_ = reached ? peer_memory(*group_, plans.arena_bytes()) : backend_.allocate(plans.arena_bytes());
+  const bool reached =
+      ownership_.splits_params() && backend_.memory() == MemoryKind::kHost && owners_->host();
+  arena_ = reached ? peer_memory(*owners_, plans.arena_bytes()) : backend_.allocate(plans.arena_bytes());
   const auto executable = [&](std::optional<Plan>& plan) {
     auto made = plan ? std::make_unique<Executable>(std::move(*plan), backend_, arena_) : nullptr;
     if (made && groups_.tensor != nullptr) made->bind_group(name_of(MeshAxis::kTensor), *groups_.tensor);
@@ -136,7 +144,7 @@ void TrainStep::make_phases(TrainPlans& plans) {
 // Of the state. Where it is split between workers who reach each other's devices, it is parameters, which are
 // gathered from there.
 std::unique_ptr<Buffer> TrainStep::flat_memory(int64_t bytes) {
-  if (ownership_.is_shared()) return host_memory(*group_, bytes);
+  if (ownership_.is_shared()) return host_memory(*owners_, bytes);
   if (!reach_ || !reach_->is_direct() || !ownership_.is_split()) return backend_.allocate(bytes);
   gathered_ = reach_->allocate(std::max<int64_t>(bytes, 1));
   return std::make_unique<HeldBuffer>(gathered_);
@@ -144,24 +152,29 @@ std::unique_ptr<Buffer> TrainStep::flat_memory(int64_t bytes) {
 
 void TrainStep::make_sums() {
   ReduceOptions reduce = options_.reduce;
-  reduce.owned = ownership_.is_split();
+  // Where several groups own everything, each slice has several owners, and all workers get all sums.
+  reduce.owned = ownership_.is_split() && groups_.part == nullptr;
   const auto peers = [&] { return gathered_ ? reach_->open({std::move(gathered_)}) : nullptr; };
   if (ownership_.gathers())
     params_gather_ =
-        std::make_unique<ParamGather>(*group_, backend_, state_.flat_params(), layout_, ownership_, peers());
+        std::make_unique<ParamGather>(*owners_, backend_, state_.flat_params(), layout_, ownership_, peers());
   if (ownership_.splits_params())
     unit_gathers_ =
-        std::make_unique<UnitGathers>(*group_, backend_, state_.flat_params(), layout_, ownership_, peers());
+        std::make_unique<UnitGathers>(*owners_, backend_, state_.flat_params(), layout_, ownership_, peers());
   if (ownership_.splits_gradients()) {
-    const SumTree tree = SumTree::in_rounds(options_.leaves, options_.microbatches, *group_);
-    rounds_ = std::make_unique<RoundSums>(backend_, layout_, ownership_, tree, *group_, reach_.get());
+    const SumTree tree = SumTree::in_rounds(
+        options_.leaves, options_.microbatches, *group_,
+        {.leaves = options_.owned_leaves(), .workers = owners_->size(), .rank = owners_->rank()});
+    const RoundSums::Groups groups{.owners = *owners_, .all = *group_, .replicas = groups_.replicas};
+    rounds_ = std::make_unique<RoundSums>(backend_, layout_, ownership_, tree, groups, reach_.get());
     if (phase(Phase::kAccumulate) != nullptr) leaf_ = backend_.allocate(layout_.sums_bytes());
     return;
   }
   sums_ = std::make_unique<LeafSums>(
       backend_, layout_, tables_,
       SumTree(options_.leaves, options_.microbatches, options_.reduce.order, group_), reduce, group_,
-      reach_.get(), make_residuals());
+      // What owners reach of each other is no way to all others.
+      groups_.part == nullptr ? reach_.get() : nullptr, make_residuals());
   if (phase(Phase::kAccumulate) != nullptr) lists_ = sums_->slots().make_lists();
 }
 
@@ -522,7 +535,7 @@ void TrainStep::apply(double lr) {
 void TrainStep::meet_holders(const std::string& about) {
   if (!ownership_.is_shared()) return;
   const auto start = std::chrono::steady_clock::now();
-  group_->host_barrier(about);
+  owners_->host_barrier(about);
   meeting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 

@@ -207,9 +207,10 @@ class TrainStep {
   ModelHolders holders_;
   std::vector<RowTable> tables_;
   MeshGroups groups_;
-  Group* group_;  // of those who share the leaves
+  Group* group_;   // of those who share the leaves
+  Group* owners_;  // of those who share out the state: the same, or a part of them
   Ownership ownership_;
-  std::unique_ptr<DeviceReach> reach_;  // of the data group, on devices with memory of their own
+  std::unique_ptr<DeviceReach> reach_;  // of the owners, on devices with memory of their own
   std::shared_ptr<Buffer> gathered_;    // parameters that peers open, until they have
   TrainState state_;
   std::shared_ptr<Buffer> arena_;

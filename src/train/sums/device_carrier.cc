@@ -21,7 +21,7 @@ class DeviceCarrier : public RoundCarrier {
       offsets_.push_back(offset);
       offset += piece.size();
     }
-    for (int64_t slot = 0; slot < kept_sums(made_of_.leaves, workers()); ++slot)
+    for (int64_t slot = 0; slot < kept_sums(made_of_.range, made_of_.leaves, workers()); ++slot)
       sums_.push_back(made_of_.backend.allocate(offset * element()));
   }
 
@@ -40,6 +40,8 @@ class DeviceCarrier : public RoundCarrier {
     return made_of_.group.start_meeting(meeting);
   }
   void* root(int64_t owned) const override { return sum(0, owned); }
+  void* held(int64_t slot, int64_t owned) const override { return sum(static_cast<size_t>(slot), owned); }
+  bool holds_in_host_memory() const override { return false; }
   int64_t bytes() const override {
     int64_t bytes = 2 * sent_bytes_;
     for (const auto& sum : sums_) bytes += sum->bytes();
@@ -59,13 +61,13 @@ class DeviceCarrier : public RoundCarrier {
     const auto index = static_cast<size_t>(bucket);
     const Slice& mine = made_of_.pieces[index];
     if (mine.size() == 0) return;
-    const int64_t first = round * workers();
+    const int64_t first = made_of_.range.begin + round * workers();
     const int64_t within = mine.begin - made_of_.buckets[index].begin;
     std::vector<SumSources> slots;
     for (size_t slot = 0; slot < before.subtrees().size(); ++slot)
       slots.push_back({{sum(slot, offsets_[index])}, {0}});
     LeafStack stack = before;
-    for (int64_t leaf = first; leaf < std::min(made_of_.leaves, first + workers()); ++leaf) {
+    for (int64_t leaf = first; leaf < std::min(made_of_.range.end, first + workers()); ++leaf) {
       slots.push_back({{peers_->at(static_cast<int>(leaf - first), place) + within * element()}, {0}});
       stack.push({leaf, leaf + 1}, [&](int64_t into, int64_t) {
         SumSources& left = slots[static_cast<size_t>(into)];

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "comm/simd/sum_loops.h"
+#include "train/state/group_memory.h"
 #include "train/sums/round_carrier.h"
 
 namespace lockstep {
@@ -37,11 +38,13 @@ class HostCarrier : public RoundCarrier {
       offset += piece.size();
     }
     const int64_t bytes = offset * element();
-    for (int64_t slot = 0; slot < kept_sums(made_of_.leaves, workers()); ++slot)
-      sums_.push_back(backend().allocate(bytes, MemoryKind::kPinned));
-    scratch_.resize(
-        static_cast<size_t>(stack_depth({0, made_of_.leaves}, made_of_.leaves) * kChunk * element()));
-    if (backend().memory() == MemoryKind::kDevice) root_ = backend().allocate(bytes);
+    const bool on_device = backend().memory() == MemoryKind::kDevice;
+    const bool reached = made_of_.replicas != nullptr && !on_device;
+    for (int64_t slot = 0; slot < kept_sums(made_of_.range, made_of_.leaves, workers()); ++slot)
+      sums_.push_back(reached ? peer_memory(*made_of_.replicas, bytes)
+                              : backend().allocate(bytes, MemoryKind::kPinned));
+    scratch_.resize(static_cast<size_t>(stack_depth(made_of_.range, made_of_.leaves) * kChunk * element()));
+    if (on_device) root_ = backend().allocate(bytes);
   }
 
   // The group runs one collective at a time, so that all of them can pass through the same memory. Without a
@@ -66,6 +69,10 @@ class HostCarrier : public RoundCarrier {
     Buffer& root = root_ ? *root_ : *sums_[0];
     return static_cast<char*>(root.data()) + owned * element();
   }
+  void* held(int64_t slot, int64_t owned) const override {
+    return static_cast<char*>(sums_[static_cast<size_t>(slot)]->data()) + owned * element();
+  }
+  bool holds_in_host_memory() const override { return true; }
   int64_t bytes() const override {
     int64_t bytes = send_.bytes() + receive_.bytes() + (root_ ? root_->bytes() : 0);
     for (const auto& sum : sums_) bytes += sum->bytes();
@@ -96,12 +103,12 @@ class HostCarrier : public RoundCarrier {
     const auto index = static_cast<size_t>(bucket);
     const Slice& mine = made_of_.pieces[index];
     const int64_t piece = piece_bytes(made_of_.buckets[index]);
-    const int64_t first = round * workers();
+    const int64_t first = made_of_.range.begin + round * workers();
     for (int64_t done = 0; done < mine.size(); done += kChunk) {
       const int64_t count = std::min(kChunk, mine.size() - done);
       const int64_t offset = offsets_[index] + done;
       LeafStack stack = before;
-      for (int64_t leaf = first; leaf < std::min(made_of_.leaves, first + workers()); ++leaf) {
+      for (int64_t leaf = first; leaf < std::min(made_of_.range.end, first + workers()); ++leaf) {
         const std::byte* const term = receive_.data() + (leaf - first) * piece + done * element();
         std::memcpy(sum_in_round(stack.next_slot(), offset), term, static_cast<size_t>(count * element()));
         stack.push({leaf, leaf + 1}, [&](int64_t into, int64_t from) {
@@ -134,12 +141,13 @@ int64_t CarriedPieces::owned() const {
   return elements;
 }
 
-int64_t kept_sums(int64_t leaves, int64_t workers) {
+int64_t kept_sums(LeafRange range, int64_t leaves, int64_t workers) {
   LeafStack stack(leaves);
   int64_t most = 1;
-  for (int64_t leaf = 0; leaf < leaves; ++leaf) {
+  for (int64_t leaf = range.begin; leaf < range.end; ++leaf) {
     stack.push({leaf, leaf + 1}, [](int64_t, int64_t) {});
-    if ((leaf + 1) % workers == 0) most = std::max(most, stack.next_slot());
+    const bool ends_round = (leaf + 1 - range.begin) % workers == 0 || leaf + 1 == range.end;
+    if (ends_round) most = std::max(most, stack.next_slot());
   }
   return most;
 }

@@ -22,8 +22,12 @@ class RoundCarrier {
                               const std::string& label) = 0;
   // After the last round of a step.
   virtual void finish() {}
-  // The sum from one of the elements on that this worker owns, on the device.
+  // From one of the elements on that this worker owns: the sum, on the device; and before finish() what is
+  // held in a slot of the stack.
   virtual void* root(int64_t owned) const = 0;
+  virtual void* held(int64_t slot, int64_t owned) const = 0;
+  // Whether a group reaches that where it lies.
+  virtual bool holds_in_host_memory() const = 0;
   virtual int64_t bytes() const = 0;
 };
 
@@ -32,7 +36,9 @@ struct CarriedPieces {
   Backend& backend;
   Group& group;
   DType dtype = DType::kF32;
-  int64_t leaves = 1;
+  int64_t leaves = 1;         // of the tree
+  LeafRange range = {};       // of them, those that the group sums
+  Group* replicas = nullptr;  // with whom what is held is added up
   std::vector<Slice> buckets = {};
   std::vector<Slice> pieces = {};  // of them, this worker's
 
@@ -43,8 +49,8 @@ struct CarriedPieces {
 std::unique_ptr<RoundCarrier> make_host_carrier(CarriedPieces pieces);
 std::unique_ptr<RoundCarrier> make_device_carrier(CarriedPieces pieces, const DeviceReach& reach);
 
-// The most sums that an owner has after a round.
-int64_t kept_sums(int64_t leaves, int64_t workers);
+// The most sums that an owner has after a round over these leaves of the tree.
+int64_t kept_sums(LeafRange range, int64_t leaves, int64_t workers);
 // What make_host_carrier takes for the way of buckets of so many elements.
 int64_t carried_bytes(const Buckets& buckets, DType dtype, int64_t workers);
 

@@ -11,32 +11,54 @@ namespace {
 
 int64_t round_count(int64_t leaves, int64_t workers) { return (leaves + workers - 1) / workers; }
 
+LeafRange range_of(const Group* replicas, int64_t leaves) {
+  return replicas == nullptr ? LeafRange{0, leaves} : replicas->split().range(replicas->rank());
+}
+
 }  // namespace
 
 RoundSums::RoundSums(Backend& backend, const FlatLayout& layout, const Ownership& ownership,
-                     const SumTree& tree, Group& group, const DeviceReach* reach)
+                     const SumTree& tree, const Groups& groups, const DeviceReach* reach)
     : layout_(layout),
       tree_(tree),
-      group_(group),
+      backend_(backend),
+      group_(groups.owners),
+      all_(groups.all),
+      replicas_(groups.replicas),
+      dtype_(layout.dtype()),
       buckets_(ownership.buckets(layout)),
       leaves_(tree.leaves()),
-      rounds_(round_count(leaves_, group.size())),
+      range_(range_of(replicas_, leaves_)),
+      rounds_(round_count(range_.size(), group_.size())),
+      owned_(ownership.owned(layout)),
       totals_(backend, rounds_) {
-  CarriedPieces carried{.backend = backend, .group = group, .dtype = layout.dtype(), .leaves = leaves_};
+  CarriedPieces carried{.backend = backend,
+                        .group = group_,
+                        .dtype = dtype_,
+                        .leaves = leaves_,
+                        .range = range_,
+                        .replicas = replicas_};
   int64_t offset = 0;
-  const std::vector<Slice> owned = ownership.owned(layout);
-  for (size_t b = 0; b < owned.size(); ++b) {
+  for (size_t b = 0; b < owned_.size(); ++b) {
     carried.buckets.push_back(buckets_[static_cast<int64_t>(b)]);
-    carried.pieces.push_back(owned[b]);
+    carried.pieces.push_back(owned_[b]);
     offsets_.push_back(offset);
-    offset += owned[b].size();
+    offset += owned_[b].size();
   }
   const bool direct = reach != nullptr && reach->is_direct();
   carrier_ = direct ? make_device_carrier(std::move(carried), *reach) : make_host_carrier(std::move(carried));
+  if (replicas_ != nullptr) left_ = replicas_->split().partials(replicas_->rank()).size();
+  if (replicas_ != nullptr && !carrier_->holds_in_host_memory()) {
+    int64_t most = 1;
+    for (const Slice& piece : owned_) most = std::max(most, piece.size());
+    staging_ = replicas_->allocate(static_cast<int64_t>(left_) * most * size_of(dtype_));
+  }
   find_stages();
 }
 
-int64_t RoundSums::sources(int64_t leaves, int64_t workers) { return kept_sums(leaves, workers) + workers; }
+int64_t RoundSums::sources(LeafRange range, int64_t leaves, int64_t workers) {
+  return kept_sums(range, leaves, workers) + workers;
+}
 
 void RoundSums::find_stages() {
   int64_t bucket = 0;
@@ -52,10 +74,11 @@ void RoundSums::find_stages() {
   }
 }
 
-int64_t RoundSums::planned_bytes(const FlatLayout& layout, const Ownership& ownership, int64_t leaves,
-                                 MemoryKind device) {
+int64_t RoundSums::planned_bytes(const FlatLayout& layout, const Ownership& ownership, LeafRange range,
+                                 int64_t leaves, MemoryKind device) {
   const int64_t owned = numel(ownership.owned(layout)) * size_of(layout.dtype());
-  const int64_t slots = kept_sums(leaves, ownership.workers()) + (device == MemoryKind::kDevice ? 1 : 0);
+  const int64_t slots =
+      kept_sums(range, leaves, ownership.workers()) + (device == MemoryKind::kDevice ? 1 : 0);
   return slots * owned + carried_bytes(ownership.buckets(layout), layout.dtype(), ownership.workers());
 }
 
@@ -66,6 +89,7 @@ void RoundSums::ready(int64_t round, int64_t bytes, const At& at) {
     if (layout_.sums_offset(part.end) > bytes) return;
     // Its memory is lent out from here on.
     wait(all);
+    if (round + 1 == rounds_) start_between_groups(all.started);
     while (all.started < all.end && buckets_[all.started].begin < part.end) start(all, round, at);
   }
 }
@@ -73,10 +97,11 @@ void RoundSums::ready(int64_t round, int64_t bytes, const At& at) {
 void RoundSums::finish_round(Stage& stage, int64_t round) {
   while (stage.started < stage.end) start(stage, round, {});
   wait(stage);
+  if (round + 1 == rounds_) start_between_groups(stage.end);
   stage.started = stage.first;
   stage.round = round + 1;
-  const int64_t first = round * group_.size();
-  for (int64_t leaf = first; leaf < std::min(leaves_, first + group_.size()); ++leaf)
+  const int64_t first = range_.begin + round * group_.size();
+  for (int64_t leaf = first; leaf < std::min(range_.end, first + group_.size()); ++leaf)
     stage.stack.push({leaf, leaf + 1}, [](int64_t, int64_t) {});
 }
 
@@ -121,26 +146,32 @@ int64_t RoundSums::finish(int64_t request) {
     int64_t request = 0;
     LossTotal total;
   };
+  for (const Group::Ticket& ticket : between_) replicas_->wait(ticket);
+  between_.clear();
+  next_between_ = 0;
+  int64_t rounds = 0;
+  for (int64_t leaf = 0; leaf < leaves_; ++leaf) rounds = std::max(rounds, turn_of(leaf).round + 1);
   // An all_gather deals out whole blocks.
   const int64_t stride =
-      (rounds_ * static_cast<int64_t>(sizeof(Told)) + kSliceBlock - 1) / kSliceBlock * kSliceBlock;
-  std::vector<std::byte> all(static_cast<size_t>(stride * group_.size()));
+      (rounds * static_cast<int64_t>(sizeof(Told)) + kSliceBlock - 1) / kSliceBlock * kSliceBlock;
+  std::vector<std::byte> all(static_cast<size_t>(stride * all_.size()));
   const auto told = [&](int rank, int64_t round) -> std::byte* {
     return all.data() + rank * stride + round * static_cast<int64_t>(sizeof(Told));
   };
   for (int64_t round = 0; round < tree_.own().size(); ++round) {
     const Told own{round == 0 ? request : 0, totals_.read(round)};
-    std::memcpy(told(group_.rank(), round), &own, sizeof own);
+    std::memcpy(told(all_.rank(), round), &own, sizeof own);
   }
-  group_.all_gather({.data = all.data(),
-                     .count = static_cast<int64_t>(all.size()),
-                     .element_bytes = 1,
-                     .label = "loss and counts"});
+  all_.all_gather({.data = all.data(),
+                   .count = static_cast<int64_t>(all.size()),
+                   .element_bytes = 1,
+                   .label = "loss and counts"});
   std::vector<LossTotal> leaves;
   int64_t requests = 0;
   for (int64_t leaf = 0; leaf < leaves_; ++leaf) {
     Told one;
-    std::memcpy(&one, told(static_cast<int>(leaf % group_.size()), leaf / group_.size()), sizeof one);
+    const Turn turn = turn_of(leaf);
+    std::memcpy(&one, told(turn.rank, turn.round), sizeof one);
     leaves.push_back(one.total);
     requests += one.request;
   }
@@ -152,6 +183,53 @@ int64_t RoundSums::finish(int64_t request) {
   carrier_->finish();
   comm_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return requests;
+}
+
+void RoundSums::start_between_groups(int64_t until) {
+  for (; replicas_ != nullptr && next_between_ < until; ++next_between_)
+    if (owned_[static_cast<size_t>(next_between_)].size() > 0) start_between_groups_of(next_between_);
+}
+
+void RoundSums::start_between_groups_of(int64_t bucket) {
+  const auto index = static_cast<size_t>(bucket);
+  std::vector<void*> held, partials;
+  for (size_t slot = 0; slot < left_; ++slot)
+    held.push_back(carrier_->held(static_cast<int64_t>(slot), offsets_[index]));
+  Reduction reduction{
+      .type = dtype_ == DType::kBF16 ? SumType::kBF16 : SumType::kF32,
+      .count = owned_[index].size(),
+      .label = fmt::format("gradients of all groups, bucket {} of {}", bucket + 1, buckets_.count())};
+  if (carrier_->holds_in_host_memory()) {
+    partials = held;
+  } else {
+    // The group runs one collective at a time, so that all of them can pass through the same memory.
+    const int64_t bytes = owned_[index].size() * size_of(dtype_);
+    for (size_t slot = 0; slot < left_; ++slot)
+      partials.push_back(staging_.data() + static_cast<int64_t>(slot) * bytes);
+    Stream& stream = backend_.stream(StreamKind::kCommunication);
+    reduction.before = [&stream, held, bytes, partials] {
+      for (size_t slot = 0; slot < held.size(); ++slot) stream.copy(partials[slot], held[slot], bytes);
+      stream.synchronize();
+    };
+    reduction.after = [&stream, to = held[0], from = partials[0], bytes] {
+      stream.copy(to, from, bytes);
+      stream.synchronize();
+    };
+  }
+  reduction.partials = partials;
+  between_.push_back(replicas_->start_all_reduce(reduction));
+}
+
+RoundSums::Turn RoundSums::turn_of(int64_t leaf) const {
+  LeafRange range = range_;
+  int64_t first_rank = 0;
+  for (int part = 0; replicas_ != nullptr && part < replicas_->size(); ++part) {
+    range = replicas_->split().range(part);
+    first_rank = part * group_.size();
+    if (leaf < range.end) break;
+  }
+  const int64_t at = leaf - range.begin;
+  return {static_cast<int>(first_rank + at % group_.size()), at / group_.size()};
 }
 
 LossTotal RoundSums::total_of(const std::vector<LossTotal>& leaves) const {

@@ -10,6 +10,10 @@
 //
 // A gradient is sent once per leaf, where LeafSums sends once per step what a worker has added up before.
 //
+// Where several groups of workers own everything (MeshGroups::part), each sums a range of the leaves so. When
+// a step's rounds are over, those who own the same piece in all groups add up what each has left, maximal
+// aligned subtrees of its range: in the order of the tree (Group::all_reduce).
+//
 // The stages of a pipeline that a worker has come to the end of a leaf at different times: each goes through
 // the rounds by itself (begin_leaf, end_leaf), with a stack of its own.
 #pragma once
@@ -27,8 +31,13 @@ namespace lockstep {
 
 class RoundSums {
  public:
+  struct Groups {
+    Group& owners;
+    Group& all;  // the same, or several like it
+    Group* replicas = nullptr;
+  };
   RoundSums(Backend& backend, const FlatLayout& layout, const Ownership& ownership, const SumTree& tree,
-            Group& group, const DeviceReach* reach = nullptr);
+            const Groups& groups, const DeviceReach* reach = nullptr);
 
   const SumTree& tree() const { return tree_; }
   const Buckets& buckets() const { return buckets_; }
@@ -52,13 +61,13 @@ class RoundSums {
   int64_t finish(int64_t request);
   // The sum of one of the slices that this worker owns, on the device.
   void* root(size_t slice) const { return carrier_->root(offsets_[slice]); }
-  // The most that are added up at once.
-  static int64_t sources(int64_t leaves, int64_t workers);
+  // The most that are added up at once, of a range of the leaves.
+  static int64_t sources(LeafRange range, int64_t leaves, int64_t workers);
 
   double comm_seconds() const { return comm_seconds_; }  // spent waiting so far
   int64_t bytes() const { return carrier_->bytes(); }
-  static int64_t planned_bytes(const FlatLayout& layout, const Ownership& ownership, int64_t leaves,
-                               MemoryKind device);
+  static int64_t planned_bytes(const FlatLayout& layout, const Ownership& ownership, LeafRange range,
+                               int64_t leaves, MemoryKind device);
 
  private:
   struct Stage {
@@ -74,17 +83,38 @@ class RoundSums {
   Stage* find(int stage);                                 // null: it has no parameters
   void start(Stage& stage, int64_t round, const At& at);  // the next bucket
   void wait(Stage& stage);
+  // Has what this group has left of some buckets added to what the others have.
+  void start_between_groups(int64_t until);
+  void start_between_groups_of(int64_t bucket);
+  // Of all workers, who sums a leaf, and in which round.
+  struct Turn {
+    int rank = 0;
+    int64_t round = 0;
+  };
+  Turn turn_of(int64_t leaf) const;
   LossTotal total_of(const std::vector<LossTotal>& leaves) const;
 
   FlatLayout layout_;
   SumTree tree_;
+  Backend& backend_;
   Group& group_;
+  Group& all_;
+  Group* replicas_;
+  DType dtype_;
   Buckets buckets_;
-  int64_t leaves_, rounds_;
+  int64_t leaves_;
+  LeafRange range_;
+  int64_t rounds_;
+  std::vector<Slice> owned_;
   std::vector<int64_t> offsets_;  // per bucket: of this worker's piece, among those that it owns
   LossTotals totals_;
   std::vector<Stage> stages_;
   std::unique_ptr<RoundCarrier> carrier_;
+  // Between groups: the next bucket, those under way, and where those of a device pass through.
+  int64_t next_between_ = 0;
+  std::vector<Group::Ticket> between_;
+  size_t left_ = 0;  // partial sums of this group
+  SharedBuffer staging_;
   double comm_seconds_ = 0;
 };
 

@@ -25,12 +25,11 @@ SumTree::SumTree(int64_t leaves, int64_t microbatches, SumOrder order, const Gro
   leaves_ = group == nullptr ? 1 : group->size();
 }
 
-SumTree SumTree::in_rounds(int64_t leaves, int64_t microbatches, const Group& group) {
+SumTree SumTree::in_rounds(int64_t leaves, int64_t microbatches, const Group& group, const Turns& turns) {
   SumTree tree(leaves, microbatches, SumOrder::kCanonical, &group);
-  const int64_t ranks = group.size(), rank = group.rank();
-  tree.own_ = {0, leaves_in_rounds(leaves, ranks, rank)};
-  tree.first_ = rank * tree.per_leaf_;
-  tree.stride_ = ranks;
+  tree.own_ = {0, leaves_in_rounds(turns.leaves.size(), turns.workers, turns.rank)};
+  tree.first_ = (turns.leaves.begin + turns.rank) * tree.per_leaf_;
+  tree.stride_ = turns.workers;
   return tree;
 }
 

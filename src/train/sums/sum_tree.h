@@ -6,6 +6,7 @@
 // less is held and sent, and the bits depend on how many they are.
 // In rounds (ZeRO-2) workers take leaves in turns, the canonical ones: leaf r N + w is worker w's in round r,
 // so that the leaves of a round are neighbours, and whoever owns an element adds them as one worker would.
+// Where several groups of workers own everything, each takes the leaves of a range so.
 #pragma once
 #include <optional>
 #include <vector>
@@ -18,7 +19,13 @@ class SumTree {
  public:
   // Without a group one worker owns everything.
   SumTree(int64_t leaves, int64_t microbatches, SumOrder order, const Group* group);
-  static SumTree in_rounds(int64_t leaves, int64_t microbatches, const Group& group);
+  // Of so many workers, of which this is one, who take the leaves of a range in turns.
+  struct Turns {
+    LeafRange leaves;
+    int64_t workers = 1;
+    int64_t rank = 0;
+  };
+  static SumTree in_rounds(int64_t leaves, int64_t microbatches, const Group& group, const Turns& turns);
   // That a worker takes in turns.
   static int64_t leaves_in_rounds(int64_t leaves, int64_t workers, int64_t rank) {
     return (leaves - rank + workers - 1) / workers;
