@@ -78,11 +78,9 @@ void expect_one_hash(const char* text, const std::vector<Layout>& layouts, int64
   }
 }
 
-// What docs/splitting.md says is refused: leaves that are not the same number for all, and gradients that are let
-// go where both stages and tensor ranks are.
-bool is_refused(const Layout& layout, bool in_leaves) {
+// What docs/splitting.md says is refused: leaves that are not the same number for all.
+bool is_refused(const Layout& layout) {
   if (layout.pipeline == 1) return false;
-  if (in_leaves && layout.zero >= 2) return true;
   if (4 % layout.data == 0) return false;
   return layout.zero == 3 || (layout.zero == 2 && layout.schedule == "interleaved");
 }
@@ -95,7 +93,7 @@ std::vector<Layout> all_layouts(const std::vector<int>& tensor_degrees) {
         for (int pipeline = 1; pipeline <= 4; ++pipeline)
           for (const char* schedule : {"1f1b", "gpipe", "interleaved", "zero-bubble"}) {
             const Layout layout{data, zero, pipeline, schedule, tensor};
-            if (layout.workers() > 8 || is_refused(layout, tensor_degrees.size() > 1)) continue;
+            if (layout.workers() > 8 || is_refused(layout)) continue;
             if (pipeline == 1 && layout.schedule != "1f1b") continue;  // the same
             all.push_back(layout);
           }

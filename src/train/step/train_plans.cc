@@ -198,11 +198,6 @@ void require_pipeline(const TrainPlans& plans, const TrainOptions& options) {
         "strategy.pipeline {}: running statistics of batch norms are not split into stages; use "
         "strategy.pipeline 1",
         stages);
-  if (options.zero > 1 && options.mesh.tensor > 1)
-    throw UserError(
-        "strategy.pipeline {} with strategy.zero {} and strategy.tensor {}: copies of tied weights are "
-        "gathered without regard to tensor ranks; use strategy.zero 1",
-        stages, options.zero, options.mesh.tensor);
   const int64_t uneven = options.leaves % options.workers;
   if (options.zero > 1 && uneven > 0 && options.chunks > 1 &&
       options.schedule == PipelineSchedule::kInterleaved)
