@@ -161,11 +161,12 @@ std::vector<Field> strategy_fields() {
           .defaults_to("4")
           .at_least(1)
           .at_most(256),
-      LOCKSTEP_FIELD(strategy.reduce.warmup,
-                     "of compress topk and powersgd: steps whose gradients are summed exactly before it begins; "
-                     "topk then sends half of the gradients, powersgd four times its rank, and less in "
-                     "proportion to the steps made, down to the share or rank of the job; part of the run's "
-                     "identity")
+      LOCKSTEP_FIELD(
+          strategy.reduce.warmup,
+          "of compress topk and powersgd: steps whose gradients are summed exactly before it begins; "
+          "topk then sends half of the gradients, powersgd four times its rank, and less in "
+          "proportion to the steps made, down to the share or rank of the job; part of the run's "
+          "identity")
           .defaults_to("20%")
           .at_least(0)
           .example("400"),

@@ -83,9 +83,10 @@ TEST(Resolve, TheWarmupOfCompressionIsThereWhereGradientsAreLeftOut) {
   EXPECT_EQ(resolved({"strategy.reduce.compress=topk"}).compress_warmup_steps, 200);
   EXPECT_EQ(resolved({"strategy.reduce.compress=powersgd", "strategy.reduce.warmup=7"}).compress_warmup_steps,
             7);
-  EXPECT_EQ(error_of({"strategy.reduce.compress=topk", "strategy.reduce.warmup=1001"}),
-            "--set: strategy.reduce.warmup is 1001 steps, but the run has 1000; write fewer, for example 20%, "
-            "or strategy.reduce.compress none");
+  EXPECT_EQ(
+      error_of({"strategy.reduce.compress=topk", "strategy.reduce.warmup=1001"}),
+      "--set: strategy.reduce.warmup is 1001 steps, but the run has 1000; write fewer, for example 20%, "
+      "or strategy.reduce.compress none");
 }
 
 TEST(Resolve, EpochsBecomeStepsOnceTheSamplesAreKnown) {

@@ -68,9 +68,9 @@ TEST_P(Compressed, IsAnotherJob) {
 
 TEST_P(Compressed, GoesOnInAnyLayout) {
   const TrainCase job(kGptJob);
-  const Settings settings = kFour + compressed(GetParam()) +
-                            Settings{"train.lr.decay=constant", "train.lr.warmup=2", "train.ema=0.9",
-                                     "strategy.reduce.warmup=3"};
+  const Settings settings =
+      kFour + compressed(GetParam()) +
+      Settings{"train.lr.decay=constant", "train.lr.warmup=2", "train.ema=0.9", "strategy.reduce.warmup=3"};
   const RunSummary whole = job.trained("whole", settings + Settings{"train.steps=12"});
   int64_t end = 3;
   for (const Settings& how : {workers(2), workers(3, "ucx"), workers(1), workers(4)}) {
@@ -207,7 +207,8 @@ TEST(Compression, WhatItDoesNotGoWithIsRefused) {
            Case{{"strategy.reduce.compress=topk", "strategy.reduce.warmup=9", "train.steps=8"},
                 "strategy.reduce.warmup is 9 steps, but the run has 8; write fewer"},
            Case{{"strategy.reduce.compress=powersgd", "strategy.reduce.warmup=-1"}, "strategy.reduce.warmup"},
-           Case{{"strategy.reduce.compress=powersgd", "strategy.reduce.warmup=soon"}, "strategy.reduce.warmup"},
+           Case{{"strategy.reduce.compress=powersgd", "strategy.reduce.warmup=soon"},
+                "strategy.reduce.warmup"},
        }) {
     const Ended ended = job.train("refused", one.settings);
     EXPECT_EQ(ended.code, 2) << ended.err;
@@ -237,8 +238,8 @@ TEST(Compression, AutoIsTheRunThatNamesItsChoice) {
 }
 
 // What one of two workers sends of M bytes of gradients in a step: M of f32, its part of bf16 and int8, and
-// of topk the values, and in half of the steps the indices; of its warm-up M. The first weights travel as they
-// are: more steps are compared with fewer.
+// of topk the values, and in half of the steps the indices; of its warm-up M. The first weights travel as
+// they are: more steps are compared with fewer.
 TEST(Compression, BytesOnTheWireAreAsTheFormulaSays) {
   const TrainCase job(kGptJob);
   const Settings settings =
