@@ -170,7 +170,7 @@ def main():
     parser.add_argument("--steps", type=int, default=8, help="that are timed in a turn")
     parser.add_argument("--repeats", type=int, default=3, help="turns of each runner")
     parser.add_argument("--loss-steps", type=int, default=2000)
-    parser.add_argument("--codecs", nargs="*", default=["bf16", "int8", "topk"], help="of the loss case")
+    parser.add_argument("--codecs", nargs="*", default=["bf16", "int8", "topk", "powersgd"], help="of the loss case")
     parser.add_argument("--only", choices=["steps", "loss"])
     args = parser.parse_args()
     bench = Bench("compress" if args.only != "loss" else "compress-loss")

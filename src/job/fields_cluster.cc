@@ -173,6 +173,15 @@ std::vector<Field> strategy_fields() {
           .at_least(1)
           .at_most(256),
       LOCKSTEP_FIELD(
+          strategy.reduce.warmup,
+          "of compress topk and powersgd: steps whose gradients are summed exactly before it begins; "
+          "topk then sends half of the gradients, powersgd four times its rank, and less in "
+          "proportion to the steps made, down to the share or rank of the job; part of the run's "
+          "identity")
+          .defaults_to("20%")
+          .at_least(0)
+          .example("400"),
+      LOCKSTEP_FIELD(
           strategy.transport,
           "what joins workers; auto: shm within a host, and cuda_ipc where devices reach each other's "
           "memory, ucx between hosts; ucx: everywhere")

@@ -61,6 +61,13 @@ void resolve_steps(const JobSpec& spec, const JobFacts& facts, ResolvedJob& job)
   job.warmup_steps = steps(spec.train.lr.warmup);
   job.eval_every = steps(spec.train.eval.every);
   job.checkpoint_every = steps(spec.checkpoint.every);
+  const ReduceSpec& reduce = spec.strategy.reduce;
+  job.compress_warmup_steps = has_feedback(reduce.compress) ? steps(reduce.warmup) : 0;
+  if (job.steps && job.compress_warmup_steps && *job.compress_warmup_steps > *job.steps)
+    throw UserError(
+        "{}: strategy.reduce.warmup is {} steps, but the run has {}; write fewer, for example 20%, or "
+        "strategy.reduce.compress none",
+        spec.where("strategy.reduce.warmup"), *job.compress_warmup_steps, *job.steps);
   if (job.steps && job.warmup_steps && *job.warmup_steps > *job.steps)
     throw UserError("{}: train.lr.warmup is {} steps, but the run has {}; write fewer, for example 5%",
                     spec.where("train.lr.warmup"), *job.warmup_steps, *job.steps);

@@ -24,7 +24,8 @@ struct ResolvedJob {
   int64_t leaves = 1;            // V
   std::optional<int64_t> steps;  // open if epochs are given and the samples unknown
   std::optional<int64_t> warmup_steps;
-  std::optional<int64_t> decay_steps;  // of the fall; open for inverse_sqrt and constant too
+  std::optional<int64_t> decay_steps;            // of the fall; open for inverse_sqrt and constant too
+  std::optional<int64_t> compress_warmup_steps;  // 0 where nothing is left out of gradients
   std::optional<int64_t> eval_every;
   std::optional<int64_t> checkpoint_every;
   double peak_lr = 0;

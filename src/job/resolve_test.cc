@@ -77,6 +77,18 @@ TEST(Resolve, LengthsInStepsSharesAndSamples) {
   EXPECT_EQ(resolved({"train.lr.decay=constant"}).decay_steps, std::nullopt);
 }
 
+TEST(Resolve, TheWarmupOfCompressionIsThereWhereGradientsAreLeftOut) {
+  EXPECT_EQ(resolved({}).compress_warmup_steps, 0);
+  EXPECT_EQ(resolved({"strategy.reduce.compress=int8"}).compress_warmup_steps, 0);
+  EXPECT_EQ(resolved({"strategy.reduce.compress=topk"}).compress_warmup_steps, 200);
+  EXPECT_EQ(resolved({"strategy.reduce.compress=powersgd", "strategy.reduce.warmup=7"}).compress_warmup_steps,
+            7);
+  EXPECT_EQ(
+      error_of({"strategy.reduce.compress=topk", "strategy.reduce.warmup=1001"}),
+      "--set: strategy.reduce.warmup is 1001 steps, but the run has 1000; write fewer, for example 20%, "
+      "or strategy.reduce.compress none");
+}
+
 TEST(Resolve, EpochsBecomeStepsOnceTheSamplesAreKnown) {
   const std::vector<std::string> epochs = {"train.steps=", "train.epochs=3", "train.lr.warmup=10%"};
   EXPECT_EQ(resolved(epochs).steps, std::nullopt);

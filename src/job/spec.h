@@ -236,6 +236,7 @@ struct ReduceSpec {
   GradientCodec compress = GradientCodec::kNone;
   double topk = 0;   // share of the values that are sent, of compress topk
   int64_t rank = 0;  // of compress powersgd
+  StepSpan warmup;   // of both
 };
 
 // Lets a worker that is five times slower than three others hold nobody up.

@@ -167,6 +167,7 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("codec", record.codec);
   visit("reason", record.reason);
   visit("measured", record.measured);
+  visit("warmup", record.warmup);
 }
 
 template <RecordOf<StartPart> Record, typename Visitor>

@@ -145,6 +145,7 @@ struct CompressionSummary {
   std::string codec;
   std::string reason;                // of a choice that was made by measuring
   std::vector<CommOption> measured;  // trial steps behind it
+  std::optional<int64_t> warmup;     // exact steps before a codec that leaves gradients out
 
   bool operator==(const CompressionSummary&) const = default;
 };

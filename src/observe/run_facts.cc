@@ -91,6 +91,11 @@ std::string async_text(const AsyncSummary& async) {
   return text;
 }
 
+std::string compression_text(const CompressionSummary& compression) {
+  if (compression.warmup.value_or(0) == 0) return compression.codec;
+  return fmt::format("{} after {} exact steps", compression.codec, *compression.warmup);
+}
+
 void add_settings(Facts& facts, const RunSummary& summary) {
   facts.whole("parameters", summary.parameters);
   facts.text("batch", batch_text(summary));
@@ -105,7 +110,7 @@ void add_settings(Facts& facts, const RunSummary& summary) {
   if (summary.reduction) facts.text("reduction", reduction_text(*summary.reduction), Fact::Kind::kUncompared);
   if (summary.async) facts.text("async", async_text(*summary.async), Fact::Kind::kUncompared);
   if (summary.compression) {
-    facts.text("compression", summary.compression->codec);
+    facts.text("compression", compression_text(*summary.compression));
     facts.text("chosen since", summary.compression->reason, Fact::Kind::kUncompared);
   }
   if (summary.reduce_order != "canonical") facts.text("reduce order", summary.reduce_order);

@@ -18,13 +18,14 @@ std::string data_line(const Data& data) {
   return line;
 }
 
-std::string reduce_line(const ReduceSpec& reduce, const Buckets& buckets) {
+std::string reduce_line(const ReduceSpec& reduce, int64_t warmup, const Buckets& buckets) {
   if (reduce.via == ReduceVia::kNone)
     return "are not exchanged: every worker trains alone, to measure what communication costs";
   std::string line = fmt::format("reduced in buckets: {}", buckets.text());
   if (reduce.via == ReduceVia::kServer)
     line += fmt::format(", by {} Reduction Server{}", *reduce.servers, *reduce.servers == 1 ? "" : "s");
   if (reduce.compress != GradientCodec::kNone) line += fmt::format(", as {}", name_of(reduce.compress));
+  if (warmup > 0) line += fmt::format(" after {} exact steps", warmup);
   if (reduce.order == SumOrder::kFast)
     line += "; in the fast order, so that the bits depend on the number of workers";
   return line;
@@ -79,7 +80,7 @@ std::vector<std::string> announcement(const JobParts& parts, const Group* group,
       line("workers", fmt::format("{}: {}", mesh.ranks(), mesh.text()));
     else
       line("workers", group->split().text());
-    line("gradients", reduce_line(spec.strategy.reduce, buckets));
+    line("gradients", reduce_line(spec.strategy.reduce, parts.options.reduce.warmup, buckets));
     if (!device_route.empty()) line("devices", fmt::format("exchange through {}", device_route));
     if (const Ownership ownership = parts.options.ownership(); ownership.is_split())
       line("state", state_line(ownership, mesh.data));

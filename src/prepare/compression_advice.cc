@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/number_text.h"
 #include "train/step/train_memory.h"
+#include "train/sums/power_sums.h"
 #include "train/sums/topk_sums.h"
 
 namespace lockstep {
@@ -32,6 +35,16 @@ std::vector<std::string> compression_advice(const TrainOptions& options, const F
   lines.push_back(
       fmt::format("bf16 and int8 keep nothing; topk keeps what is not sent, for each leaf: {} a worker",
                   bytes_text(residuals)));
+  if (has_feedback(reduce.codec) && reduce.warmup > 0)
+    lines.push_back(fmt::format(
+        "the first {} steps send exact gradients, then {}", reduce.warmup,
+        reduce.codec == GradientCodec::kTopk
+            ? fmt::format("topk begins with {:.3g} % of them and reaches {:.3g} % at step {}",
+                          100 * TopkShare(reduce).most(), 100 * reduce.topk,
+                          static_cast<int64_t>(std::ceil(TopkShare::kFirst / reduce.topk *
+                                                         static_cast<double>(reduce.warmup))))
+            : fmt::format("powersgd begins with rank {} and reaches {} at step {}", PowerRank(reduce).most(),
+                          reduce.rank, static_cast<int64_t>(PowerRank::kFirst) * reduce.warmup)));
   return lines;
 }
 

@@ -66,11 +66,13 @@ void add_mode(Identity& identity, const JobSpec& spec) {
 
 // How gradients are added up, where it is not exactly and in the canonical tree; workers only where their
 // number is not irrelevant.
-void add_sums(Identity& identity, const JobSpec& spec) {
+void add_sums(Identity& identity, const JobSpec& spec, const ResolvedJob& job) {
   const ReduceSpec& reduce = spec.strategy.reduce;
   const bool alone = reduce.via == ReduceVia::kNone;
   if (alone) identity.add("strategy.reduce.via", name_of(reduce.via));
   set_codec(identity, reduce);
+  if (has_feedback(reduce.compress))
+    identity.add("strategy.reduce.warmup_steps", job.compress_warmup_steps.value_or(0));
   if (alone || reduce.order == SumOrder::kFast) identity.add("strategy.workers", job_workers(spec));
 }
 
@@ -110,7 +112,7 @@ Identity job_identity(const JobSpec& spec, const ResolvedJob& job, const Schedul
   add_schedule(identity, schedule, spec.train.lr.decay);
   identity.add("strategy.leaves", job.leaves);
   if (const int64_t leaves = tensor_leaves(spec); leaves > 1) identity.add("strategy.tensor_leaves", leaves);
-  add_sums(identity, spec);
+  add_sums(identity, spec, job);
   add_mode(identity, spec);
   // Where a rewind goes back to.
   if (spec.train.guard.non_finite == NonFinitePolicy::kRewind)

@@ -69,6 +69,7 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   options.reduce.codec = reduce.compress;
   options.reduce.topk = reduce.topk;
   options.reduce.rank = reduce.rank;
+  options.reduce.warmup = job.compress_warmup_steps.value_or(0);
   options.reduce.exchange = reduce.via != ReduceVia::kNone;
   options.reduce.route = route_of(spec.strategy.transport);
   return options;

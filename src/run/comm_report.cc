@@ -82,6 +82,15 @@ double bytes_of(GradientCodec codec, double topk, int64_t workers) {
   }
 }
 
+// The same in the mean of the `steps` last steps, of which those of a warm-up send all there is.
+double mean_bytes(const ReduceOptions& reduce, int64_t workers, int64_t applied, int64_t steps) {
+  if (!has_feedback(reduce.codec)) return bytes_of(reduce.codec, reduce.topk, workers);
+  double sum = 0;
+  for (int64_t step = std::max<int64_t>(1, applied - steps + 1); step <= applied; ++step)
+    sum += step <= reduce.warmup ? kFloat : bytes_of(reduce.codec, TopkShare(reduce).at(step), workers);
+  return sum / static_cast<double>(std::min(steps, applied));
+}
+
 }  // namespace
 
 int64_t count_hosts(Group& group) {
@@ -114,7 +123,9 @@ std::optional<CommunicationSummary> communication_summary(const JobParts& parts,
   setting.latency_ms = 1e3 * profile->small() / steps;
   setting.workers = parts.options.workers;
   setting.bytes =
-      train.layout().dtype() == DType::kF32 ? bytes_of(reduce.codec, reduce.topk, setting.workers) : 2;
+      train.layout().dtype() == DType::kF32
+          ? mean_bytes(reduce, setting.workers, std::max<int64_t>(1, train.steps_applied()), profile->steps())
+          : 2;
   const double leaves = static_cast<double>(parts.options.leaves) / static_cast<double>(setting.workers);
   if (train.layout().dtype() == DType::kF32 && !train.ownership().is_split())
     // Of powersgd nothing is known without trying it: most of its time is in products.

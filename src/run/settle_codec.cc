@@ -129,7 +129,11 @@ std::optional<CompressionSummary> settle_codec(JobParts& parts, Backend& backend
                                                bool fresh) {
   const GradientCodec asked = parts.spec.strategy.reduce.compress;
   if (asked == GradientCodec::kNone) return std::nullopt;
-  if (asked != GradientCodec::kAuto) return summary_of({asked, ""}, {});
+  if (asked != GradientCodec::kAuto) {
+    CompressionSummary named = summary_of({asked, ""}, {});
+    if (has_feedback(asked)) named.warmup = parts.options.reduce.warmup;
+    return named;
+  }
   Group* const group = joined.all.get();
   std::optional<GradientCodec> saved;
   if (!fresh && (group == nullptr || group->rank() == kLeader)) saved = saved_codec(parts.spec);

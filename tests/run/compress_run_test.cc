@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <set>
 
 #include "run/worker_processes.h"
 
@@ -17,7 +18,7 @@ Settings operator+(Settings a, const Settings& b) {
   return a;
 }
 
-// In several buckets.
+// In several buckets. What leaves gradients out begins after two steps.
 const Settings kFour = {"strategy.leaves=4", "strategy.threads=1", "train.steps=8",
                         "strategy.reduce.bucket=8KiB"};
 
@@ -67,8 +68,9 @@ TEST_P(Compressed, IsAnotherJob) {
 
 TEST_P(Compressed, GoesOnInAnyLayout) {
   const TrainCase job(kGptJob);
-  const Settings settings = kFour + compressed(GetParam()) +
-                            Settings{"train.lr.decay=constant", "train.lr.warmup=2", "train.ema=0.9"};
+  const Settings settings =
+      kFour + compressed(GetParam()) +
+      Settings{"train.lr.decay=constant", "train.lr.warmup=2", "train.ema=0.9", "strategy.reduce.warmup=3"};
   const RunSummary whole = job.trained("whole", settings + Settings{"train.steps=12"});
   int64_t end = 3;
   for (const Settings& how : {workers(2), workers(3, "ucx"), workers(1), workers(4)}) {
@@ -116,6 +118,60 @@ TEST_P(Compressed, StepsAreLeftOutAlike) {
   EXPECT_EQ(job.summary("two").weights_sha256, job.summary("one").weights_sha256);
 }
 
+class LeavesOut : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Codecs, LeavesOut, ::testing::Values("topk", "powersgd"));
+
+// Whose matrices are not sent whole right after the warm-up either.
+const Settings kWide = kFour + Settings{"model.vocab=600", "model.dim=64"};
+
+Settings warmup(int steps) { return {fmt::format("strategy.reduce.warmup={}", steps)}; }
+
+TEST_P(LeavesOut, NothingUntilTheWarmupEnds) {
+  const TrainCase job(kGptJob);
+  const RunSummary exact = job.trained("exact", kWide);
+  const RunSummary all = job.trained("all", kWide + compressed(GetParam()) + warmup(8));
+  EXPECT_EQ(all.weights_sha256, exact.weights_sha256);
+  EXPECT_NE(all.identity_sha256, exact.identity_sha256);
+  const RunSummary some = job.trained("some", kWide + compressed(GetParam()) + warmup(5));
+  EXPECT_NE(some.weights_sha256, exact.weights_sha256);
+  EXPECT_EQ(some.compression->warmup, 5);
+  const Metrics found = job.metrics("some"), wanted = job.metrics("exact");
+  ASSERT_EQ(found.steps.size(), 8u);
+  for (size_t i = 0; i < 8; ++i) {
+    SCOPED_TRACE(i + 1);
+    EXPECT_EQ(found.steps[i].grad_norm == wanted.steps[i].grad_norm, i < 5);
+  }
+}
+
+TEST_P(LeavesOut, TheLengthOfTheWarmupIsAnotherJob) {
+  const TrainCase job(kGptJob);
+  const Settings settings = kWide + compressed(GetParam());
+  std::set<std::string> weights, identities;
+  for (const int steps : {0, 2, 5}) {
+    const RunSummary run = job.trained(fmt::format("warm-{}", steps), settings + warmup(steps));
+    weights.insert(run.weights_sha256);
+    identities.insert(run.identity_sha256);
+  }
+  EXPECT_EQ(weights.size(), 3u);
+  EXPECT_EQ(identities.size(), 3u);
+  const RunSummary share = job.trained("share", settings);
+  EXPECT_TRUE(weights.contains(share.weights_sha256));
+  EXPECT_TRUE(identities.contains(share.identity_sha256));
+}
+
+TEST_P(LeavesOut, GoesOnBeforeAtAndAfterTheEndOfTheWarmup) {
+  const TrainCase job(kGptJob);
+  const Settings settings = kWide + compressed(GetParam()) + warmup(5) +
+                            Settings{"train.steps=10", "checkpoint.every=1", "checkpoint.keep=0"};
+  const RunSummary whole = job.trained("whole", settings);
+  int count = 1;
+  for (const int from : {7, 6, 5, 4}) {
+    SCOPED_TRACE(from);
+    job.trained("whole", settings + workers(count++), {"--from", fmt::format("checkpoint-{}", from)});
+    EXPECT_EQ(job.summary("whole").weights_sha256, whole.weights_sha256);
+  }
+}
+
 class RoundedAtNodes : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Codecs, RoundedAtNodes, ::testing::Values("bf16", "int8"));
 
@@ -148,6 +204,11 @@ TEST(Compression, WhatItDoesNotGoWithIsRefused) {
            Case{{"strategy.reduce.compress=onebit"}, "a sum of signs"},
            Case{{"strategy.reduce.compress=auto", "strategy.zero=1", "strategy.workers=2"}, "trial steps"},
            Case{{"strategy.reduce.compress=topk", "strategy.reduce.topk=0"}, "strategy.reduce.topk"},
+           Case{{"strategy.reduce.compress=topk", "strategy.reduce.warmup=9", "train.steps=8"},
+                "strategy.reduce.warmup is 9 steps, but the run has 8; write fewer"},
+           Case{{"strategy.reduce.compress=powersgd", "strategy.reduce.warmup=-1"}, "strategy.reduce.warmup"},
+           Case{{"strategy.reduce.compress=powersgd", "strategy.reduce.warmup=soon"},
+                "strategy.reduce.warmup"},
        }) {
     const Ended ended = job.train("refused", one.settings);
     EXPECT_EQ(ended.code, 2) << ended.err;
@@ -177,16 +238,18 @@ TEST(Compression, AutoIsTheRunThatNamesItsChoice) {
 }
 
 // What one of two workers sends of M bytes of gradients in a step: M of f32, its part of bf16 and int8, and
-// of topk the values, and in half of the steps the indices. The first weights travel as they are: more steps
-// are compared with fewer.
+// of topk the values, and in half of the steps the indices; of its warm-up M. The first weights travel as
+// they are: more steps are compared with fewer.
 TEST(Compression, BytesOnTheWireAreAsTheFormulaSays) {
   const TrainCase job(kGptJob);
   const Settings settings =
       kFour + workers(2, "ucx") + Settings{"model.vocab=4000", "model.dim=64", "strategy.reduce.bucket=1MiB"};
-  const auto sent = [&](const std::string& codec) {
+  int runs = 0;
+  const auto sent = [&](const std::string& codec, int warm = 0) {
     const auto after = [&](int steps) {
-      const Settings all = settings + compressed(codec) + Settings{fmt::format("train.steps={}", steps)};
-      return static_cast<double>(job.trained(fmt::format("{}-{}", codec, steps), all).network_bytes);
+      const Settings all =
+          settings + compressed(codec) + warmup(warm) + Settings{fmt::format("train.steps={}", steps)};
+      return static_cast<double>(job.trained(fmt::format("run-{}", ++runs), all).network_bytes);
     };
     return after(24) - after(8);
   };
@@ -194,6 +257,13 @@ TEST(Compression, BytesOnTheWireAreAsTheFormulaSays) {
   EXPECT_NEAR(sent("bf16") / exact, 1.0 / 2, 0.02);
   EXPECT_NEAR(sent("int8") / exact, 33.0 / 128, 0.02);
   EXPECT_NEAR(sent("topk") / exact, 10.0 / 1024 * 1.25, 0.02);
+  double share = 0;  // of steps 9 to 24
+  for (int step = 9; step <= 24; ++step) share += 0.5 * 8 / step / 16;
+  EXPECT_NEAR(sent("topk", 8) / exact, share * 1.25, 0.02);
+  const auto first = [&](const Settings& how) {
+    return static_cast<double>(job.trained(fmt::format("run-{}", ++runs), settings + how).network_bytes);
+  };
+  EXPECT_NEAR(first(compressed("topk") + warmup(8)) / first({}), 1, 0.02);
 }
 
 }  // namespace

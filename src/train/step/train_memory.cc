@@ -52,11 +52,12 @@ int64_t coded_bytes(const TrainPlans& plans, const TrainOptions& options) {
   const int64_t all = plans.layout.numel();
   const int64_t bucket =
       options.workers == 1 ? all : Buckets(plans.layout, reduce.bucket_bytes, true).bytes() / kFloat;
-  if (reduce.codec == GradientCodec::kTopk)
-    return TopkSums::index_bytes(reduce.topk, all) +
-           slot_count(options) * TopkSums::value_bytes(reduce.topk, bucket);
+  if (reduce.codec == GradientCodec::kTopk) {
+    const double share = TopkShare(reduce).most();
+    return TopkSums::index_bytes(share, all) + slot_count(options) * TopkSums::value_bytes(share, bucket);
+  }
   if (reduce.codec == GradientCodec::kPowersgd) {
-    const PowerSizes sizes = power_sizes(power_matrices(plans.layout, reduce.rank));
+    const PowerSizes sizes = PowerRank(reduce).sizes(plans.layout);
     return kFloat * (slot_count(options) * std::max({sizes.chosen, sizes.first, sizes.second}) +
                      sizes.chosen + sizes.first + leaf_count(options) * sizes.second);
   }

@@ -333,7 +333,7 @@ void TrainStep::load_microbatch(const Loader& load, int64_t microbatch, int64_t 
 
 int64_t TrainStep::sum_leaves(const Loader& load, int64_t step, const Request& request) {
   const SumTree& tree = sums_->tree();
-  sums_->begin(step);
+  sums_->begin(step, steps_applied_ + 1);
   // A leaf's gradients join what it has not sent, which a checkpoint may still be reading.
   if (has_feedback(options_.reduce.codec)) state_.gate().wait();
   for (int64_t i = 0; i < tree.microbatches(); ++i) {

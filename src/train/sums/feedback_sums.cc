@@ -10,9 +10,9 @@ std::unique_ptr<FeedbackSums> make_feedback_sums(const ReduceOptions& options, c
                                                  LeafResiduals& residuals, int64_t leaves, Group* group,
                                                  int64_t bucket) {
   if (options.codec == GradientCodec::kTopk)
-    return std::make_unique<TopkSums>(options.topk, residuals, leaves, group, bucket, layout.numel());
+    return std::make_unique<TopkSums>(TopkShare(options), residuals, leaves, group, bucket, layout.numel());
   if (options.codec == GradientCodec::kPowersgd)
-    return std::make_unique<PowerSums>(layout, options.rank, residuals, leaves, group);
+    return std::make_unique<PowerSums>(layout, PowerRank(options), residuals, leaves, group);
   throw InternalError("no sums of {}", name_of(options.codec));
 }
 

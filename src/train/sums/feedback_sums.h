@@ -12,8 +12,8 @@ namespace lockstep {
 class FeedbackSums {
  public:
   virtual ~FeedbackSums() = default;
-  // Before the first leaf of a step.
-  virtual void begin(int64_t step) = 0;
+  // Before the first leaf of a step, which will be the `applied`th that is applied.
+  virtual void begin(int64_t step, int64_t applied) = 0;
   // All leaves of this worker have these elements. Their sum lands at `root`: when the ticket has been waited
   // for, and at the latest with finish(). None: it is not under way.
   virtual Group::Ticket start(Slice elements, float* root, const BucketTransfer& bucket) = 0;

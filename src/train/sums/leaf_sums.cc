@@ -48,6 +48,7 @@ LeafSums::LeafSums(Backend& backend, const FlatLayout& layout, const std::vector
       owned_(options.owned),
       exchange_(exchange_of(backend, options, group, reach)),
       codec_(codec_of(backend, options)),
+      warmup_(options.warmup),
       slots_(backend, layout, tables, stack_depth(tree.own(), tree.leaves()),
              allocator(backend, exchange_.get())),
       totals_(backend, stack_depth(tree.own(), tree.leaves())),
@@ -90,9 +91,9 @@ void LeafSums::merge_bucket(Slice bucket) {
 }
 
 void LeafSums::merge(int64_t leaf, int64_t first, int64_t last, Slice elements) {
-  if (!codec_ && !residuals_) return slots_.add_dense(first, last, elements);
+  if (!codec_ && !leaves_out_) return slots_.add_dense(first, last, elements);
   const Slice gradients{elements.begin, std::min(elements.end, layout_.numel())};
-  if (gradients.size() > 0 && residuals_) {
+  if (gradients.size() > 0 && leaves_out_) {
     residuals_->add(leaf, static_cast<const float*>(slots_.at(last, gradients.begin)), gradients);
   } else if (gradients.size() > 0) {
     std::vector<float*> terms;
@@ -121,7 +122,7 @@ void LeafSums::start_bucket(int64_t bucket) {
   if (last) wait_for_buckets();
   const auto start = Clock::now();
   Group::Ticket ticket;
-  if (feedback_ && gradients) {
+  if (leaves_out_ && gradients) {
     ticket = feedback_->start(elements, static_cast<float*>(slots_.at(0, elements.begin)), transfer);
   } else if (coded_ && gradients) {
     std::vector<float*> sums;
@@ -148,7 +149,7 @@ void LeafSums::wait_for_buckets() {
 }
 
 void LeafSums::finish_feedback() {
-  if (!feedback_) return;
+  if (!leaves_out_) return;
   const auto start = Clock::now();
   feedback_->finish();
   const double seconds = seconds_since(start);
@@ -199,7 +200,7 @@ void LeafSums::exchange_parts() {
 }
 
 int64_t LeafSums::finish(int64_t request) {
-  if (feedback_ && group_ == nullptr) {
+  if (leaves_out_ && group_ == nullptr) {
     feedback_->start({0, layout_.numel()}, static_cast<float*>(slots_.at(0, 0)), {});
     feedback_->finish();
   }

@@ -10,7 +10,8 @@
 //
 // Where gradients are compressed, leaves and sums are rounded as they are made (train/sums/node_codec.h), on
 // one worker too; or leaves keep what they do not send (train/sums/leaf_residuals.h), and nothing of their
-// gradients is added up before the worker's last leaf. Statistics and lists of rows are neither.
+// gradients is added up before the worker's last leaf. Such a codec begins when so many steps as its warm-up
+// has were applied; until then sums are exact. Statistics and lists of rows are neither.
 //
 // Gradients are handed over in buckets: as soon as backward of the worker's last microbatch has finished a
 // bucket, its part of the worker's last leaf is merged and exchanged, while backward goes on.
@@ -46,9 +47,10 @@ class LeafSums {
   LossTotals& totals() { return totals_; }
   // The slot that the leaf at hand is summed in.
   int64_t slot() const { return stack_.next_slot(); }
-  // Before the first leaf of a step.
-  void begin(int64_t step) {
-    if (feedback_) feedback_->begin(step);
+  // Before the first leaf of a step, which will be the `applied`th that is applied, unless it is left out.
+  void begin(int64_t step, int64_t applied) {
+    leaves_out_ = feedback_ && applied > warmup_;
+    if (leaves_out_) feedback_->begin(step, applied);
   }
   // To be told while the last microbatch is added to its slot: how many bytes of the slot are final. Where
   // nothing is exchanged there is nothing to tell.
@@ -102,6 +104,8 @@ class LeafSums {
   std::unique_ptr<CodedExchange> coded_;
   std::unique_ptr<LeafResiduals> residuals_;  // null unless it leaves some of them out
   std::unique_ptr<FeedbackSums> feedback_;
+  int64_t warmup_;
+  bool leaves_out_ = false;  // some gradients of this step, as feedback_ says
   GradientSlots slots_;
   LossTotals totals_;
   LeafStack stack_;

@@ -100,18 +100,30 @@ PowerSizes power_sizes(const std::vector<PowerMatrix>& matrices) {
   return sizes;
 }
 
-PowerSums::PowerSums(const FlatLayout& layout, int64_t rank, LeafResiduals& residuals, int64_t leaves,
+// A matrix that is sent whole at a greater rank takes more in one of them and less in another.
+PowerSizes PowerRank::sizes(const FlatLayout& layout) const {
+  PowerSizes all;
+  for (int64_t rank = last_; rank <= most(); ++rank) {
+    const PowerSizes one = power_sizes(power_matrices(layout, rank));
+    all.chosen = std::max(all.chosen, one.chosen);
+    all.first = std::max(all.first, one.first);
+    all.second = std::max(all.second, one.second);
+  }
+  return all;
+}
+
+PowerSums::PowerSums(const FlatLayout& layout, PowerRank rank, LeafResiduals& residuals, int64_t leaves,
                      Group* group)
-    : matrices_(power_matrices(layout, rank)),
-      sizes_(power_sizes(matrices_)),
+    : layout_(layout),
+      rank_(rank),
+      most_(rank.sizes(layout)),
       residuals_(residuals),
       leaves_(leaves),
-      numel_(layout.numel()),
       group_(group),
-      stride_(std::max({sizes_.chosen, sizes_.first, sizes_.second})),
-      q_(static_cast<size_t>(sizes_.chosen)),
-      p_(static_cast<size_t>(sizes_.first)),
-      of_leaf_(static_cast<size_t>(residuals.own().size() * sizes_.second)) {
+      stride_(std::max({most_.chosen, most_.first, most_.second})),
+      q_(static_cast<size_t>(most_.chosen)),
+      p_(static_cast<size_t>(most_.first)),
+      of_leaf_(static_cast<size_t>(residuals.own().size() * most_.second)) {
   const int64_t count = stack_depth(residuals.own(), leaves) * stride_;
   if (group == nullptr) {
     own_.resize(static_cast<size_t>(count));
@@ -120,6 +132,12 @@ PowerSums::PowerSums(const FlatLayout& layout, int64_t rank, LeafResiduals& resi
     shared_ = group->allocate(count * kFloat);
     memory_ = shared_.as<float>();
   }
+}
+
+void PowerSums::begin(int64_t step, int64_t applied) {
+  step_ = step;
+  matrices_ = power_matrices(layout_, rank_.at(applied));
+  sizes_ = power_sizes(matrices_);
 }
 
 int64_t PowerSums::bytes() const {
@@ -139,14 +157,15 @@ void PowerSums::finish() {
   if (group_ != nullptr && sizes_.chosen > 0) {
     int rank = 0;
     while (group_->split().range(rank).end <= leader) ++rank;
-    if (group_->rank() == rank) std::copy(q_.begin(), q_.end(), memory(0));
-    group_->broadcast(std::as_writable_bytes(std::span(memory(0), q_.size())), rank, "gradients, powersgd");
-    std::copy_n(memory(0), q_.size(), q_.begin());
+    const std::span<float> chosen(memory(0), static_cast<size_t>(sizes_.chosen));
+    if (group_->rank() == rank) std::copy_n(q_.begin(), chosen.size(), chosen.begin());
+    group_->broadcast(std::as_writable_bytes(chosen), rank, "gradients, powersgd");
+    std::copy(chosen.begin(), chosen.end(), q_.begin());
   }
   sum(
       sizes_.first, [this](int64_t leaf, float* into) { first_product(leaf, into); },
       "gradients, powersgd P");
-  std::copy_n(memory(0), p_.size(), p_.begin());
+  std::copy_n(memory(0), sizes_.first, p_.begin());
   float* p = p_.data();
   for (const PowerMatrix& matrix : matrices_) {
     if (matrix.rank > 0) make_orthonormal(p, matrix.rows, matrix.rank);
@@ -226,7 +245,7 @@ void PowerSums::second_product(int64_t leaf, float* into) {
 }
 
 void PowerSums::decode() {
-  std::fill_n(root_, numel_, 0.0f);
+  std::fill_n(root_, layout_.numel(), 0.0f);
   const float* p = p_.data();
   const float* q = memory(0);
   for (const PowerMatrix& matrix : matrices_) {

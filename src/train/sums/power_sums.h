@@ -13,7 +13,12 @@
 // gradients of the steps before are. What is too small to gain by this is sent as it is.
 //
 // All of it happens after backward: there is little to send, and matrices do not end where buckets do.
+//
+// Right after a warm-up, when weights move most, the rank is kFirst times that of the job, and falls in
+// proportion to the steps made, as topk's share does (train/sums/topk_sums.h).
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "train/sums/feedback_sums.h"
@@ -33,11 +38,29 @@ struct PowerSizes {
 };
 PowerSizes power_sizes(const std::vector<PowerMatrix>& matrices);
 
+// The rank in a step, and the greatest of any. Without a warm-up, the job's from the beginning.
+class PowerRank {
+ public:
+  static constexpr double kFirst = 4;
+
+  explicit PowerRank(const ReduceOptions& options) : last_(options.rank), warmup_(options.warmup) {}
+  int64_t at(int64_t applied) const {
+    const double share = kFirst * static_cast<double>(warmup_) / static_cast<double>(applied);
+    return std::max(last_, static_cast<int64_t>(std::llround(share * static_cast<double>(last_))));
+  }
+  int64_t most() const { return at(warmup_ + 1); }
+  // Numbers of each kind, the most that any step has.
+  PowerSizes sizes(const FlatLayout& layout) const;
+
+ private:
+  int64_t last_, warmup_;
+};
+
 class PowerSums : public FeedbackSums {
  public:
-  PowerSums(const FlatLayout& layout, int64_t rank, LeafResiduals& residuals, int64_t leaves, Group* group);
+  PowerSums(const FlatLayout& layout, PowerRank rank, LeafResiduals& residuals, int64_t leaves, Group* group);
 
-  void begin(int64_t step) override { step_ = step; }
+  void begin(int64_t step, int64_t applied) override;
   Group::Ticket start(Slice elements, float* root, const BucketTransfer& bucket) override;
   void finish() override;
   int64_t bytes() const override;
@@ -55,10 +78,14 @@ class PowerSums : public FeedbackSums {
   void decode();
   void keep_rest(int64_t leaf);
 
+  FlatLayout layout_;
+  PowerRank rank_;
+  PowerSizes most_;  // of any step
+  // Of this one.
   std::vector<PowerMatrix> matrices_;
   PowerSizes sizes_;
   LeafResiduals& residuals_;
-  int64_t leaves_, numel_;
+  int64_t leaves_;
   Group* group_;
   int64_t step_ = 0;
   float* root_ = nullptr;

@@ -24,6 +24,8 @@ struct ReduceOptions {
   GradientCodec codec = GradientCodec::kNone;
   double topk = 0.01;  // share of the values that are sent, of GradientCodec::kTopk
   int64_t rank = 4;    // of GradientCodec::kPowersgd
+  // Steps that are applied with exact sums before a codec with feedback begins.
+  int64_t warmup = 0;
 };
 
 }  // namespace lockstep

@@ -24,9 +24,10 @@ int64_t TopkSums::value_bytes(double share, int64_t elements) {
   return elements / kFlatBlock * per_block(share) * static_cast<int64_t>(sizeof(float));
 }
 
-TopkSums::TopkSums(double share, LeafResiduals& residuals, int64_t leaves, Group* group, int64_t bucket,
+TopkSums::TopkSums(TopkShare share, LeafResiduals& residuals, int64_t leaves, Group* group, int64_t bucket,
                    int64_t numel)
-    : k_(per_block(share)),
+    : share_(share),
+      k_(per_block(share.most())),
       residuals_(residuals),
       leaves_(leaves),
       group_(group),

@@ -1,16 +1,39 @@
 // TopkSums: of every block of 1024 gradients only the largest k are added up; the rest waits.
 //
+// A gradient of which a hundredth is sent in a step waits for a hundred steps. That is nothing in a run of
+// many thousand and too long right after the warm-up, when weights move most. So the share that is sent falls
+// as the run gets older (TopkShare): what waits, waits for a fixed part of the steps made so far.
+//
 // Which k is said by one leaf, another in each step: the largest of what it has not sent, of equal ones the
 // first. All leaves give their values at these places, which are added up by the canonical tree. So what is
 // sent is k indices of 16 bits, once, and k values: it does not grow with workers or leaves, as the union of
 // everybody's own choice would. A leaf whose block has a number that is not finite gives NaN, wherever it is,
 // so that the guard sees it.
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "train/sums/feedback_sums.h"
 
 namespace lockstep {
+
+// The share of the gradients that is sent in a step: kFirst right after the warm-up, then less in proportion
+// to the steps made, down to what the job says. Without a warm-up, that from the beginning.
+class TopkShare {
+ public:
+  static constexpr double kFirst = 0.5;
+
+  explicit TopkShare(const ReduceOptions& options) : last_(options.topk), warmup_(options.warmup) {}
+  double at(int64_t applied) const {
+    return std::clamp(kFirst * static_cast<double>(warmup_) / static_cast<double>(applied), last_, 1.0);
+  }
+  // In any step.
+  double most() const { return at(warmup_ + 1); }
+
+ private:
+  double last_;
+  int64_t warmup_;
+};
 
 class TopkSums : public FeedbackSums {
  public:
@@ -21,11 +44,14 @@ class TopkSums : public FeedbackSums {
   static int64_t value_bytes(double share, int64_t elements);
 
   // Without a group, this worker has all leaves. `bucket`: elements of the largest; `numel`: of all.
-  TopkSums(double share, LeafResiduals& residuals, int64_t leaves, Group* group, int64_t bucket,
+  TopkSums(TopkShare share, LeafResiduals& residuals, int64_t leaves, Group* group, int64_t bucket,
            int64_t numel);
 
   // The step decides whose choice counts.
-  void begin(int64_t step) override { leader_ = (step - 1) % leaves_; }
+  void begin(int64_t step, int64_t applied) override {
+    leader_ = (step - 1) % leaves_;
+    k_ = per_block(share_.at(applied));
+  }
   Group::Ticket start(Slice elements, float* root, const BucketTransfer& bucket) override;
   int64_t bytes() const override;
 
@@ -39,7 +65,8 @@ class TopkSums : public FeedbackSums {
   int leader_rank(int64_t leaf) const;
   float* sums(int64_t slot) { return sums_ + slot * stride_; }
 
-  int64_t k_;
+  TopkShare share_;
+  int64_t k_;  // of this step
   LeafResiduals& residuals_;
   int64_t leaves_;
   Group* group_;
