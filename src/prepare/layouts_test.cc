@@ -73,7 +73,7 @@ TEST(Layouts, StateGoesToTheHostWhereNothingElseFits) {
   const auto whole = stage(layouts_of({1, 1024 * kMiB}, one_block), 0);
   ASSERT_GT(whole.state, whole.parameters);
   const DeviceSet tight{1, whole.bytes - whole.state + kMiB / 4};
-  const PlannedLayout& offloaded = stage(layouts_of(tight, one_block), 0);
+  const PlannedLayout offloaded = stage(layouts_of(tight, one_block), 0);
   EXPECT_TRUE(offloaded.fits && offloaded.layout.offload);
   EXPECT_EQ(offloaded.state, 0);
   EXPECT_EQ(settings_of(offloaded.layout).at(1), "strategy.offload=state");

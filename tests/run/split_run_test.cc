@@ -232,16 +232,16 @@ TEST(SplitRunCostLong, TakesWhatIsPlannedAndLessThanWhole) {
   // Of one gradient, which on one leaf each is all that is held, too; less what is on its way.
   EXPECT_GT(planned(1) - planned(2), 0.1 * parameter_bytes);
   // Of the parameters three quarters, less two units: of two blocks and a table that is a quarter.
-  EXPECT_GT(planned(2) - planned(3), 0.05 * parameter_bytes);
+  EXPECT_GT(planned(2) - planned(3), 0.03 * parameter_bytes);
 }
 
-// 28.7 million parameters in 16 blocks: 438 MiB of weights, gradients and moments, four times what a worker
-// gets.
+// 42.9 million parameters in 24 blocks: 655 MiB of weights, gradients and moments, four times what a worker
+// gets, program included.
 TEST(SplitRunCostLong, TrainsWhatNoWorkerCouldHold) {
   if (kSanitized) GTEST_SKIP() << "sanitizers take memory of their own";
   const TrainCase job(R"(
 name: gpt
-model: {family: gpt, layers: 16, dim: 384, heads: 6, vocab: 1024, seq: 16}
+model: {family: gpt, layers: 24, dim: 384, heads: 6, vocab: 1024, seq: 16}
 data: {train: {format: synthetic, samples: 64}}
 train: {steps: 2, global_batch: 8, microbatch: 1, lr: {base: 1e-3}}
 strategy: {leaves: 8, threads: 1}
@@ -255,9 +255,9 @@ strategy: {leaves: 8, threads: 1}
   const RunSummary found = job.trained("zero-3", layout(8, 3, "ucx") + little);
   EXPECT_EQ(found.weights_sha256, one.weights_sha256);
   EXPECT_LE(found.planned_memory_bytes, limit);
-  // UCX takes some 9 MiB of its own.
-  EXPECT_NEAR(static_cast<double>(found.peak_memory_bytes) - 9e6,
-              static_cast<double>(found.planned_memory_bytes), 0.03 * static_cast<double>(limit));
+  // UCX takes some 9 MB of its own, and with what is on its way to seven others up to 25.
+  EXPECT_NEAR(static_cast<double>(found.peak_memory_bytes) - 17e6,
+              static_cast<double>(found.planned_memory_bytes), 8e6 + 0.03 * static_cast<double>(limit));
 }
 
 // What worker 0 sends in a step, beside the formulas: (N-1)/N of the gradients once per leaf or step, and of

@@ -11,8 +11,8 @@
 namespace lockstep {
 namespace {
 
-// Of what is not in the host's memory, pieces that are brought there together.
-constexpr size_t kPiecesAtOnce = 32;
+// Pieces that are brought together: of what is in the memory of a device, and of what other workers hold.
+constexpr size_t kPiecesOfDevice = 32, kPiecesOfOthers = 4;
 // Values that are widened before they are hashed: few enough to stay in a cache.
 constexpr int64_t kWidened = 1 << 13;
 
@@ -81,13 +81,14 @@ std::string sha256_of(Backend& backend, std::vector<const StateTensor*> tensors,
   const bool addressable = backend.memory() == MemoryKind::kHost;
   const auto in_place = [&](const HashedPiece& piece) { return addressable && piece.tensor->is_whole(); };
   ThreadPool pool(backend.host_threads());
+  const size_t at_once =
+      addressable ? std::min(kPiecesOfOthers, static_cast<size_t>(backend.host_threads())) : kPiecesOfDevice;
   std::unique_ptr<Buffer> staging;
   for (size_t begin = 0; begin < pieces.size();) {
     // Of what lies here as it is, as much as there is; of the rest, what the staging memory holds.
     const bool here = in_place(pieces[begin]);
     size_t end = begin;
-    while (end < pieces.size() && in_place(pieces[end]) == here && (here || end - begin < kPiecesAtOnce))
-      ++end;
+    while (end < pieces.size() && in_place(pieces[end]) == here && (here || end - begin < at_once)) ++end;
     const auto batch = std::span(pieces).subspan(begin, end - begin);
     if (here) {
       for (HashedPiece& piece : batch)
