@@ -105,6 +105,9 @@ TEST(LayoutMatrix, ASampleHasOneHash) {
   expect_one_hash(kLlamaJob, {{2, 3, 2, "zero-bubble"}, {1, 0, 4, "interleaved"}}, 4);
   expect_one_hash(kEncoderJob, {{3, 2, 2, "zero-bubble"}, {2, 3}}, 4);
 }
+TEST(LayoutMatrix, ASampleInLeavesHasOneHash) {
+  expect_one_hash(kGptJob, {{2, 2, 2, "1f1b", 2}, {2, 3, 2, "zero-bubble", 2}}, 4, four_leaves(kGptJob));
+}
 
 class LayoutMatrixLong : public ::testing::TestWithParam<const char*> {};
 TEST_P(LayoutMatrixLong, HasOneHash) {
