@@ -506,20 +506,21 @@ void AsyncCoordinator::gather() {
 void AsyncCoordinator::finish(const std::string& why) {
   finished_ = true;
   if (!crew_) return;
-  try {
-    servers_.order({.kind = AsyncKind::kEnd}, why);
-    servers_.move();
-  } catch (const CommError&) {
-    // It is over for them in any case.
-  }
+  // Workers first: one who is not told yet takes a server that ends for a lost one.
   for (Seat& seat : seats_) {
     try {
       seat.channel->send({.kind = AsyncKind::kEnd}, why);
       seat.channel->write_some();
     } catch (const CommError&) {
-      // As above.
+      // It is over for it in any case.
     }
     worker_bytes_ += seat.channel->bytes_sent() + seat.channel->bytes_received();
+  }
+  try {
+    servers_.order({.kind = AsyncKind::kEnd}, why);
+    servers_.move();
+  } catch (const CommError&) {
+    // As above.
   }
   crew_->finish(kFarewell);
   if (log_) log_->sync();

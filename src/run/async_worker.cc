@@ -92,10 +92,14 @@ class AsyncWorker {
         }
       if (poll(entries.data(), entries.size(), -1) < 0 && errno != EINTR)
         throw DeviceError("poll: {}", std::strerror(errno));
-      coordinator_->read_some(
-          [this](const AsyncHeader& header, std::span<const std::byte> payload) { obey(header, payload); });
+      hear_coordinator();
       for (size_t i = 0; i < servers_.size() && !over_; ++i) listen_to(i);
     }
+  }
+
+  void hear_coordinator() {
+    coordinator_->read_some(
+        [this](const AsyncHeader& header, std::span<const std::byte> payload) { obey(header, payload); });
   }
 
   void listen_to(size_t index) {
@@ -106,6 +110,8 @@ class AsyncWorker {
         hear(server, header, payload);
       });
     } catch (const CommError& error) {
+      hear_coordinator();  // at the end of a run servers go as soon as everybody has been told
+      if (over_) return;
       throw CommError("server-{} at {}: {}", index + 1, to_string(server.address), error.what());
     }
   }

@@ -224,7 +224,8 @@ TEST(AsyncRun, AnotherWorkerMayJoin) {
   ::kill(first, SIGCONT);
   const Ended ended = run.process().wait();
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_EQ(other.wait().code, 0);
+  const Ended joined = other.wait();
+  EXPECT_EQ(joined.code, 0) << joined.err;
   expect_sound_log(job, "run", 200);
   EXPECT_GT(job.summary("run").async->ages.size(), 1u) << "one worker alone is never behind";
 }
@@ -277,16 +278,23 @@ TEST(AsyncRun, AStoppedServerIsNamedWithinTheDeadline) {
   expect_has(ended.err, "server-1 stands still (SIGSTOP, or a debugger)");
 }
 
+// A worker that happens to be stopped between two leases takes nothing with it: then another run is tried.
 TEST(AsyncRun, AStoppedWorkersLeaseGoesToAnother) {
+  constexpr int kMostRuns = 10;
   const TrainCase job(kJob);
-  AsyncInTraining run(job, "run", async(2, 1, 4, {"train.steps=300", "strategy.deadline=5"}));
-  const std::vector<pid_t> workers = run.workers();
-  ASSERT_EQ(workers.size(), 2u);
-  ::kill(workers[0], SIGSTOP);
-  const Ended ended = run.process().wait();
-  EXPECT_EQ(ended.code, 0) << ended.err;
-  expect_has(ended.err, "stands still (SIGSTOP, or a debugger)");
-  expect_sound_log(job, "run", 300);
+  bool named = false;
+  for (int i = 0; i < kMostRuns && !named; ++i) {
+    const std::string name = fmt::format("run-{}", i);
+    AsyncInTraining run(job, name, async(2, 1, 4, {"train.steps=300", "strategy.deadline=5"}));
+    const std::vector<pid_t> workers = run.workers();
+    ASSERT_EQ(workers.size(), 2u);
+    ::kill(workers[0], SIGSTOP);
+    const Ended ended = run.process().wait();
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    named = ended.err.find("stands still (SIGSTOP, or a debugger)") != std::string::npos;
+    expect_sound_log(job, name, 300);
+  }
+  EXPECT_TRUE(named);
 }
 
 TEST(AsyncRun, ASignalEndsItWithACheckpointToGoOnFrom) {
