@@ -15,7 +15,8 @@ void verify_node(const Graph& graph, size_t index, Stage stage) {
   const Node& node = graph.nodes()[index];
   const auto where = [&] { return to_text(graph, node); };  // takes longer than all the checks
   for (const Value input : node.inputs)
-    LOCKSTEP_CHECK(graph.producer(input) < static_cast<int32_t>(index), "an operand comes later: {}", where());
+    LOCKSTEP_CHECK(graph.producer(input) < static_cast<int32_t>(index), "an operand comes later: {}",
+                   where());
   LOCKSTEP_CHECK(node.op->stage <= stage, "{} belongs to stage {}, the graph is {}: {}", node.op->name,
                  name_of(node.op->stage), name_of(stage), where());
   const std::vector<Type> types = node.op->infer(InferContext(graph, *node.op, node.inputs, node.attributes));

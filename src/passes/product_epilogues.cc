@@ -129,13 +129,12 @@ bool take_slope(PatternContext& context, int32_t n) {
 
 Graph take_product_epilogues(const Graph& graph, const PassOptions& options) {
   if (!options.product_epilogues) return graph;
-  return apply_patterns(
-      graph,
-      std::array{Pattern{"linear with residual", {"matmul"}, take_residual},
-                 Pattern{"linear", {"matmul"}, take_bias},
-                 Pattern{"matmul with addend", {"matmul"}, take_addend},
-                 Pattern{"matmul_gelu_grad", {"gelu_grad"}, take_slope}},
-      options);
+  return apply_patterns(graph,
+                        std::array{Pattern{"linear with residual", {"matmul"}, take_residual},
+                                   Pattern{"linear", {"matmul"}, take_bias},
+                                   Pattern{"matmul with addend", {"matmul"}, take_addend},
+                                   Pattern{"matmul_gelu_grad", {"gelu_grad"}, take_slope}},
+                        options);
 }
 
 }  // namespace lockstep

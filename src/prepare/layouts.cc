@@ -77,7 +77,8 @@ class LayoutPlanner {
     for (const Recompute recompute : {Recompute::kNone, Recompute::kFused, Recompute::kCheap}) {
       if (recompute < spec_.train.recompute) continue;
       layout.recompute = recompute;
-      if (const PlannedLayout planned = attempt(layout, Telling::kWhetherItFits); planned.fits) return planned;
+      if (const PlannedLayout planned = attempt(layout, Telling::kWhetherItFits); planned.fits)
+        return planned;
     }
     return most;
   }
@@ -192,7 +193,8 @@ std::vector<PlannedLayout> plan_layouts(const JobSpec& spec, const InputSizes& i
   }
   const LayoutPlanner planner(spec, inputs, devices);
   std::vector<PlannedLayout> layouts(asked.size());
-  // Neighbours in this order have least in common: threads that need the same graph wait for the one who makes it.
+  // Neighbours in this order have least in common: threads that need the same graph wait for the one who
+  // makes it.
   std::vector<size_t> order(asked.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, {}, [&](size_t i) {

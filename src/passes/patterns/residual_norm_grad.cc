@@ -26,6 +26,8 @@ bool apply(PatternContext& context, int32_t n) {
 
 }  // namespace
 
-Pattern residual_norm_grad_pattern() { return {"residual_norm_grad", {"layer_norm_grad", "rms_norm_grad"}, apply}; }
+Pattern residual_norm_grad_pattern() {
+  return {"residual_norm_grad", {"layer_norm_grad", "rms_norm_grad"}, apply};
+}
 
 }  // namespace lockstep

@@ -42,8 +42,8 @@ struct PipelinePlans {
 // Where a value lies in a slot, after those before it.
 int64_t padded_slot_bytes(const Type& type);
 
-// The last pass that runs over a graph before it is cut into stages: those behind it change no bit, wherever a
-// graph ends.
+// The last pass that runs over a graph before it is cut into stages: those behind it change no bit, wherever
+// a graph ends.
 inline constexpr std::string_view kLastBeforeStages = "patterns";
 
 // `passes`: with the units of this rank's parameters where these are split.

@@ -19,8 +19,7 @@ PipelinePlans planned(const Model& model, const PassOptions& passes = {}) {
   const Graph written = run_passes(model.graph, whole);
   whole.accumulate_gradients = true;
   const Graph added = run_passes(model.graph, whole);
-  const StagedGraph staged =
-      cut_into_stages({&written, &added}, assign_stages(model.graph, kStages), false);
+  const StagedGraph staged = cut_into_stages({&written, &added}, assign_stages(model.graph, kStages), false);
   return plan_pipeline(staged, *backend, passes, shape, 0);
 }
 

@@ -259,9 +259,8 @@ ModelHolders::Places tensor_ranks(const LeafPieces& pieces, const MeshShape& mes
 void take_part(TrainPlans& plans, const Model& model, const TrainOptions& options, SharedGraphs& shared) {
   const PipelineShape shape = pipeline_shape(options);
   if (shape.ranks > 1)
-    plans.stages =
-        shared.once(fmt::format("{} stages, {} leaves", shape.stages(), options.tensor_leaves),
-                    [&] { return assign_stages(model.graph, shape.stages()); });
+    plans.stages = shared.once(fmt::format("{} stages, {} leaves", shape.stages(), options.tensor_leaves),
+                               [&] { return assign_stages(model.graph, shape.stages()); });
   ModelHolders::Readers copies;
   for (const auto& [name, stages] : plans.stages.copies)
     for (const int stage : stages)
@@ -327,10 +326,10 @@ TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOpti
   PartGraphs graphs(*own, backend, options, passes, *shared);
   if (options.mesh.pipeline > 1) {
     const PipelineShape shape = pipeline_shape(options);
-    const StagedGraph& staged = shared->once(
-        fmt::format("{} stages {}, {} {}", shape.stages(), name_of(shape.schedule),
-                    options.accumulates() ? "added" : "written", graphs.key()),
-        [&] { return stage_graphs(graphs, plans.stages, options); });
+    const StagedGraph& staged =
+        shared->once(fmt::format("{} stages {}, {} {}", shape.stages(), name_of(shape.schedule),
+                                 options.accumulates() ? "added" : "written", graphs.key()),
+                     [&] { return stage_graphs(graphs, plans.stages, options); });
     plans.pipeline = plan_pipeline(staged, backend, passes, shape,
                                    options.mesh.coordinate(MeshAxis::kPipeline, options.mesh_rank));
   } else {

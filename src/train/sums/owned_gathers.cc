@@ -76,8 +76,7 @@ SquareGather::SquareGather(Group& group, Backend& backend, const FlatLayout& who
     : group_(group),
       backend_(backend),
       stride_(stride_of(whole, holders, ownership, group.size())),
-      own_bytes_(
-          part_bytes_of(group.rank(), holders.layout_of(group.rank(), whole), holders, ownership)),
+      own_bytes_(part_bytes_of(group.rank(), holders.layout_of(group.rank(), whole), holders, ownership)),
       gathered_(group.allocate(stride_ * group.size())),
       ordered_(backend.allocate(all_bytes(whole), MemoryKind::kPinned)),
       all_(backend.memory() == MemoryKind::kDevice ? backend.allocate(all_bytes(whole)) : nullptr) {
