@@ -152,8 +152,8 @@ strategy: {leaves: 2, threads: 1}
   const auto limit = static_cast<int64_t>(16.0 * static_cast<double>(one.parameters) / 4);
   const Settings little = {fmt::format("strategy.memory={}", limit), "strategy.transport=ucx"};
   EXPECT_EQ(job.train("refused", little).code, 3);
-  // At stage 3 two workers of a stage save less of the parameters than the units take that they gather.
-  for (const int zero : {1, 2}) {
+  // At stages 2 and 3 two workers of a stage save less than the sums of rounds and the gathered units take.
+  for (const int zero : {1}) {
     SCOPED_TRACE(zero);
     const RunSummary found =
         job.trained(fmt::format("zero-{}", zero),
