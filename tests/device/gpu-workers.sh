@@ -158,6 +158,7 @@ start tensor tensor $two strategy.tensor=2
 start tensor tensor-data $four strategy.tensor=2
 start tensor tensor-zero $four strategy.tensor=2 strategy.zero=1
 start tensor tensor-stages $four strategy.tensor=2 $stages
+start tensor tensor-stages-zero3 strategy.workers=8 strategy.tensor=2 $stages strategy.zero=3
 judge leaves
 start wide wide
 start wide wide-two $two
