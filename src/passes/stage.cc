@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <set>
 
 #include "base/error.h"
@@ -231,7 +232,7 @@ class Assignment {
   }
 
   const Graph& graph_;
-  const StageMap& map_;
+  StageMap map_;
   int32_t loss_;
   std::vector<int> stage_;
   std::vector<bool> of_weights_;
@@ -448,42 +449,47 @@ class Cut {
   std::vector<StageTransfer> transfers_;
 };
 
+StageGraphs graphs_of(const std::vector<Cut>& cuts, int stage, bool last, bool apart) {
+  const Graph& first = cuts[0].graph();
+  std::set<std::string> given;  // of forward
+  std::map<std::string, Type> slot;
+  for (const Cut& cut : cuts) {
+    for (const int32_t id : cut.slot(stage)) slot.emplace(cut.graph().name({id}), cut.graph().type({id}));
+    for (const int32_t id : cut.made_forward(stage)) given.insert(cut.graph().name({id}));
+  }
+  if (last)
+    for (size_t i = 0; i < 2; ++i) {
+      const Value value = first.outputs()[i].value;  // loss and count
+      given.insert(first.name(value));
+      slot.emplace(first.name(value), first.type(value));
+    }
+  StageGraphs one{cuts[0].forward(stage, given), {}, {}, {}};
+  for (const Cut& cut : cuts) {
+    one.backward.push_back(cut.backward(stage));
+    if (apart) one.weights.push_back(cut.weights(stage));
+  }
+  for (const auto& [name, type] : slot) one.slot.push_back({name, type});
+  return one;
+}
+
 }  // namespace
 
-StagedGraph cut_into_stages(const std::vector<const Graph*>& graphs, const StageMap& map, bool apart) {
-  std::vector<Cut> cuts;
-  cuts.reserve(graphs.size());
-  for (const Graph* graph : graphs) cuts.emplace_back(*graph, map, apart);
-  const Graph& first = *graphs[0];
-  StagedGraph staged;
-  staged.loss = first.name(first.outputs()[0].value);
-  staged.count = first.name(first.outputs()[1].value);
-  staged.transfers = cuts[0].transfers();
-  for (const Cut& cut : cuts)
+StageCut::StageCut(const std::vector<const Graph*>& graphs, const StageMap& map, bool apart)
+    : ops_(&graphs[0]->ops()) {
+  const auto cuts = std::make_shared<std::vector<Cut>>();
+  cuts->reserve(graphs.size());
+  for (const Graph* graph : graphs) cuts->emplace_back(*graph, map, apart);
+  transfers_ = cuts->front().transfers();
+  for (const Cut& cut : *cuts)
     for (const StageTransfer& transfer : cut.transfers())
-      if (std::ranges::find(staged.transfers, transfer) == staged.transfers.end())
+      if (std::ranges::find(transfers_, transfer) == transfers_.end())
         throw InternalError("{} is sent between stages by one graph of a model alone", transfer.value);
-  for (int stage = 0; stage < map.stages; ++stage) {
-    std::set<std::string> given;  // of forward
-    std::map<std::string, Type> slot;
-    for (const Cut& cut : cuts) {
-      for (const int32_t id : cut.slot(stage)) slot.emplace(cut.graph().name({id}), cut.graph().type({id}));
-      for (const int32_t id : cut.made_forward(stage)) given.insert(cut.graph().name({id}));
-    }
-    if (stage + 1 == map.stages)
-      for (const std::string& name : {staged.loss, staged.count}) {
-        given.insert(name);
-        slot.emplace(name, first.type(first.find(name)));
-      }
-    StageGraphs one{cuts[0].forward(stage, given), {}, {}, {}};
-    for (const Cut& cut : cuts) {
-      one.backward.push_back(cut.backward(stage));
-      if (apart) one.weights.push_back(cut.weights(stage));
-    }
-    for (const auto& [name, type] : slot) one.slot.push_back({name, type});
-    staged.stages.push_back(std::move(one));
-  }
-  return staged;
+  const Graph& first = *graphs[0];
+  loss_ = first.name(first.outputs()[0].value);
+  count_ = first.name(first.outputs()[1].value);
+  make_ = [cuts, last = map.stages - 1, apart](int stage) {
+    return graphs_of(*cuts, stage, stage == last, apart);
+  };
 }
 
 }  // namespace lockstep

@@ -20,6 +20,7 @@
 // (slot_name), a buffer that each microbatch in flight has; the other reads it as an input of the value's
 // name.
 #pragma once
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -65,14 +66,26 @@ struct StageGraphs {
   std::vector<SlotValue> slot;
 };
 
-struct StagedGraph {
-  std::vector<StageGraphs> stages;
-  std::vector<StageTransfer> transfers;  // in the order of the graph
-  std::string loss, count;               // values of the last stage's slot
-};
+// Graphs of one model that differ in what they do with gradients (write or add), cut at the same places. They
+// must outlive it.
+class StageCut {
+ public:
+  // `apart`: gradients of weights in graphs of their own.
+  StageCut(const std::vector<const Graph*>& graphs, const StageMap& map, bool apart);
 
-// Graphs of one model that differ in what they do with gradients (write or add). `apart`: gradients of
-// weights in graphs of their own.
-StagedGraph cut_into_stages(const std::vector<const Graph*>& graphs, const StageMap& map, bool apart);
+  // The graphs of one stage, made when they are asked for: a worker has few of many stages.
+  StageGraphs stage(int stage) const { return make_(stage); }
+  const std::vector<StageTransfer>& transfers() const { return transfers_; }  // in the order of the graph
+  // Values of the last stage's slot.
+  const std::string& loss() const { return loss_; }
+  const std::string& count() const { return count_; }
+  const OpSet& ops() const { return *ops_; }
+
+ private:
+  std::function<StageGraphs(int)> make_;
+  std::vector<StageTransfer> transfers_;
+  std::string loss_, count_;
+  const OpSet* ops_;
+};
 
 }  // namespace lockstep

@@ -298,7 +298,7 @@ void HfConfig::refuse_unread() const {
     const bool model = prefix_.empty() || prefix_ == "text_config/";
     if (model && (listed(kHarmless, key) || key.starts_with("summary_"))) continue;
     const auto neutral = std::find_if(std::begin(kNeutral), std::end(kNeutral),
-                                      [&](const Neutral& n) { return n.key == key; });
+                                      [&key = key](const Neutral& n) { return n.key == key; });
     if (neutral == std::end(kNeutral))
       fail(key,
            "this key is not known for the family, and it may change what the model computes; remove it "

@@ -30,12 +30,11 @@ int64_t microbatches_at_once(const std::vector<PipelineAction>& actions) {
 }
 
 // Of a stage's graphs, what they read of the data.
-void add_inputs(Graph& into, const Graph& from, const std::vector<SlotValue>& slot) {
+void add_inputs(Graph& into, const Graph& from, const std::set<std::string>& slot) {
   for (const GraphInput& input : from.inputs()) {
     const std::string& name = from.name(input.value);
-    const bool in_slot = std::ranges::any_of(
-        slot, [&](const SlotValue& value) { return value.value == name || slot_name(value.value) == name; });
-    if ((input.role == Role::kInput || input.role == Role::kState) && !in_slot && !into.find(name).valid())
+    if ((input.role == Role::kInput || input.role == Role::kState) && !slot.contains(name) &&
+        !into.find(name).valid())
       into.add_input(name, from.type(input.value), input.role);
   }
 }
@@ -52,30 +51,32 @@ int64_t StagePlans::slot_bytes() const {
   return bytes;
 }
 
-PipelinePlans plan_pipeline(const StagedGraph& staged, Backend& backend, const PassOptions& passes,
+PipelinePlans plan_pipeline(const StageCut& cut, Backend& backend, const PassOptions& passes,
                             const PipelineShape& shape, int rank) {
   PipelinePlans plans;
   plans.shape = shape;
   plans.rank = rank;
-  plans.transfers = staged.transfers;
-  plans.loss = staged.loss;
-  plans.count = staged.count;
-  plans.inputs.emplace(staged.stages[0].forward.ops(), "inputs");
+  plans.transfers = cut.transfers();
+  plans.loss = cut.loss();
+  plans.count = cut.count();
+  plans.inputs.emplace(cut.ops(), "inputs");
   const std::vector<int64_t> slots = slots_of_stages(shape);
   for (int stage = rank; stage < shape.stages(); stage += shape.ranks) {
-    const StageGraphs& from = staged.stages[static_cast<size_t>(stage)];
+    const StageGraphs from = cut.stage(stage);
     StagePlans& one = plans.stages.emplace_back();
     one.stage = stage;
     one.slots = slots[static_cast<size_t>(stage)];
     one.slot = from.slot;
+    std::set<std::string> in_slot;
+    for (const SlotValue& value : one.slot) in_slot.insert({value.value, slot_name(value.value)});
     one.forward = plan_part(from.forward, backend, passes);
-    add_inputs(*plans.inputs, from.forward, one.slot);
+    add_inputs(*plans.inputs, from.forward, in_slot);
     for (size_t i = 0; i < from.backward.size(); ++i) {
       one.backward[i] = plan_part(from.backward[i], backend, passes);
-      add_inputs(*plans.inputs, from.backward[i], one.slot);
+      add_inputs(*plans.inputs, from.backward[i], in_slot);
       if (from.weights.empty()) continue;
       one.weights[i] = plan_part(from.weights[i], backend, passes);
-      add_inputs(*plans.inputs, from.weights[i], one.slot);
+      add_inputs(*plans.inputs, from.weights[i], in_slot);
     }
   }
   plans.input_slots = microbatches_at_once(pipeline_actions(shape, rank));

@@ -47,7 +47,7 @@ int64_t padded_slot_bytes(const Type& type);
 inline constexpr std::string_view kLastBeforeStages = "patterns";
 
 // `passes`: with the units of this rank's parameters where these are split.
-PipelinePlans plan_pipeline(const StagedGraph& staged, Backend& backend, const PassOptions& passes,
+PipelinePlans plan_pipeline(const StageCut& cut, Backend& backend, const PassOptions& passes,
                             const PipelineShape& shape, int rank);
 
 }  // namespace lockstep

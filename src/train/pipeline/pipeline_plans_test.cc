@@ -19,8 +19,8 @@ PipelinePlans planned(const Model& model, const PassOptions& passes = {}) {
   const Graph written = run_passes(model.graph, whole);
   whole.accumulate_gradients = true;
   const Graph added = run_passes(model.graph, whole);
-  const StagedGraph staged = cut_into_stages({&written, &added}, assign_stages(model.graph, kStages), false);
-  return plan_pipeline(staged, *backend, passes, shape, 0);
+  const StageCut cut({&written, &added}, assign_stages(model.graph, kStages), false);
+  return plan_pipeline(cut, *backend, passes, shape, 0);
 }
 
 // What lies on the line between two blocks: the residual stream, and its gradient. Both addends of the sum

@@ -70,9 +70,9 @@ int64_t coded_bytes(const TrainPlans& plans, const TrainOptions& options) {
 int64_t gradient_bytes(const TrainPlans& plans, const TrainOptions& options, MemoryKind device) {
   const Ownership ownership = options.ownership();
   int64_t bytes = 0;
-  if (ownership.is_split() || plans.holders.is_split())
+  if (plans.square_stride > 0)
     bytes = SquareGather::planned_bytes(
-        plans.whole, plans.holders, ownership,
+        plans.whole, plans.square_stride,
         plans.holders.is_split() ? plans.holders.mesh().ranks() : ownership.workers(), device);
   if (options.in_rounds()) {
     if (plans[Phase::kAccumulate] || plans.pipeline) bytes += plans.layout.sums_bytes();

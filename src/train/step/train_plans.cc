@@ -89,10 +89,10 @@ void plan_backward(TrainPlans& plans, PartGraphs& graphs, Backend& backend, cons
   plans[Phase::kAccumulate] = compile_plan(graphs.scheduled(true), backend, passes, region);
 }
 
-StagedGraph stage_graphs(PartGraphs& graphs, const StageMap& map, const TrainOptions& options) {
+StageCut cut_into_stages(PartGraphs& graphs, const StageMap& map, const TrainOptions& options) {
   std::vector<const Graph*> given = {&graphs.before_stages(false)};
   if (options.accumulates()) given.push_back(&graphs.before_stages(true));
-  return cut_into_stages(given, map, options.schedule == PipelineSchedule::kZeroBubble);
+  return StageCut(given, map, options.schedule == PipelineSchedule::kZeroBubble);
 }
 
 // The update works on sums and parameters as they are stored, whatever forward computes in.
@@ -322,15 +322,23 @@ TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOpti
   if (options.mesh.pipeline > 1) require_pipeline(plans, options);
   require_compression(backend, options);
   if (options.mesh.splits_model()) take_part(plans, model, options, *shared);
+  if (const Ownership ownership = options.ownership(); plans.holders.is_split() || ownership.is_split())
+    plans.square_stride = shared->once(
+        fmt::format("squares of {} x {} x {}, {} owners, zero {}", options.mesh.pipeline, options.mesh.tensor,
+                    options.mesh.data, ownership.workers(), options.zero),
+        [&] {
+          return SquareGather::stride(plans.whole, plans.holders, ownership,
+                                      plans.holders.is_split() ? options.mesh.ranks() : ownership.workers());
+        });
   passes.units = param_units(plans.layout, options.ownership());
   PartGraphs graphs(*own, backend, options, passes, *shared);
   if (options.mesh.pipeline > 1) {
     const PipelineShape shape = pipeline_shape(options);
-    const StagedGraph& staged =
+    const StageCut& cut =
         shared->once(fmt::format("{} stages {}, {} {}", shape.stages(), name_of(shape.schedule),
                                  options.accumulates() ? "added" : "written", graphs.key()),
-                     [&] { return stage_graphs(graphs, plans.stages, options); });
-    plans.pipeline = plan_pipeline(staged, backend, passes, shape,
+                     [&] { return cut_into_stages(graphs, plans.stages, options); });
+    plans.pipeline = plan_pipeline(cut, backend, passes, shape,
                                    options.mesh.coordinate(MeshAxis::kPipeline, options.mesh_rank));
   } else {
     // Leaves are evaluated as the parameters that they are of, which the leader gathers.

@@ -98,6 +98,7 @@ struct TrainPlans {
   std::vector<RowTable> tables;           // whose gradients are lists of rows
   std::vector<FrozenParam> frozen;
   std::vector<ParamUnit> units;  // that parameters are gathered in; none where they are whole, or in stages
+  int64_t square_stride = 0;     // of the parts of the norm, where workers exchange them (SquareGather)
   std::array<std::optional<Plan>, kPhases> phases;
   std::deque<SlicePlans> slices;
   double milliseconds = 0;  // from the model's graph to all of them

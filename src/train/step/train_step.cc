@@ -99,9 +99,9 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
       result_(backend.allocate(sizeof(ReadBack), MemoryKind::kPinned)) {
   owned_ = ownership_.owned(layout_);
   make_phases(plans);
-  if (holders_.is_split() || ownership_.is_split())
+  if (plans.square_stride > 0)
     squares_ = std::make_unique<SquareGather>(holders_.is_split() ? *groups_.all : *owners_, backend_,
-                                              plans.whole, holders_, ownership_);
+                                              plans.whole, holders_, ownership_, plans.square_stride);
   squared_ = holders_.is_split() ? squared_by(options.mesh_rank, layout_, holders_, ownership_) : owned_;
   make_sums();
   inputs_ =

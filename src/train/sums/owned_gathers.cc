@@ -16,21 +16,6 @@ int64_t part_bytes_of(int rank, const FlatLayout& layout, const ModelHolders& ho
   return part_bytes(numel(squared_by(rank, layout, holders, ownership)));
 }
 
-// An all_gather deals out whole blocks: so many bytes for everybody, that those of the owner of most fit.
-int64_t stride_of(const FlatLayout& whole, const ModelHolders& holders, const Ownership& ownership,
-                  int workers) {
-  std::map<int, FlatLayout> layouts;  // by the first of those who hold the same: all along the data axis
-  int64_t most = 0;
-  for (int rank = 0; rank < workers; ++rank) {
-    const int first = holders.is_split() ? holders.mesh().line(MeshAxis::kData, rank).first : 0;
-    auto layout = layouts.find(first);
-    if (layout == layouts.end()) layout = layouts.emplace(first, holders.layout_of(rank, whole)).first;
-    most = std::max(most, part_bytes_of(rank, layout->second, holders, ownership));
-  }
-  most += int64_t{sizeof(StepTotals)};
-  return (most + kSliceBlock - 1) / kSliceBlock * kSliceBlock;
-}
-
 int64_t all_bytes(const FlatLayout& whole) { return part_bytes(whole.numel()); }
 
 // Of those that lie in a slice; entries lie one behind the other.
@@ -71,11 +56,26 @@ std::vector<Slice> squared_by(int rank, const FlatLayout& layout, const ModelHol
   return mesh.tensor == 1 ? slices : spoken_for(rank, layout, holders, slices);
 }
 
+// An all_gather deals out whole blocks: so many bytes for everybody, that those of the owner of most fit.
+int64_t SquareGather::stride(const FlatLayout& whole, const ModelHolders& holders, const Ownership& ownership,
+                             int workers) {
+  std::map<int, FlatLayout> layouts;  // by the first of those who hold the same: all along the data axis
+  int64_t most = 0;
+  for (int rank = 0; rank < workers; ++rank) {
+    const int first = holders.is_split() ? holders.mesh().line(MeshAxis::kData, rank).first : 0;
+    auto layout = layouts.find(first);
+    if (layout == layouts.end()) layout = layouts.emplace(first, holders.layout_of(rank, whole)).first;
+    most = std::max(most, part_bytes_of(rank, layout->second, holders, ownership));
+  }
+  most += int64_t{sizeof(StepTotals)};
+  return (most + kSliceBlock - 1) / kSliceBlock * kSliceBlock;
+}
+
 SquareGather::SquareGather(Group& group, Backend& backend, const FlatLayout& whole,
-                           const ModelHolders& holders, const Ownership& ownership)
+                           const ModelHolders& holders, const Ownership& ownership, int64_t stride)
     : group_(group),
       backend_(backend),
-      stride_(stride_of(whole, holders, ownership, group.size())),
+      stride_(stride),
       own_bytes_(part_bytes_of(group.rank(), holders.layout_of(group.rank(), whole), holders, ownership)),
       gathered_(group.allocate(stride_ * group.size())),
       ordered_(backend.allocate(all_bytes(whole), MemoryKind::kPinned)),
@@ -101,10 +101,8 @@ int64_t SquareGather::bytes() const {
   return gathered_.bytes() + ordered_->bytes() + (all_ ? all_->bytes() : 0);
 }
 
-int64_t SquareGather::planned_bytes(const FlatLayout& whole, const ModelHolders& holders,
-                                    const Ownership& ownership, int workers, MemoryKind device) {
-  return stride_of(whole, holders, ownership, workers) * workers +
-         all_bytes(whole) * (device == MemoryKind::kDevice ? 2 : 1);
+int64_t SquareGather::planned_bytes(const FlatLayout& whole, int64_t stride, int workers, MemoryKind device) {
+  return stride * workers + all_bytes(whole) * (device == MemoryKind::kDevice ? 2 : 1);
 }
 
 StepTotals SquareGather::run(const void* own, const StepTotals& totals) {

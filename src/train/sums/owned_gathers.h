@@ -28,18 +28,20 @@ std::vector<Slice> squared_by(int rank, const FlatLayout& layout, const ModelHol
 // The parts of a global norm: everybody's, in the order of the layout of the whole model.
 class SquareGather {
  public:
+  // What each of so many workers sends: room for the parts of the one who makes most of them.
+  static int64_t stride(const FlatLayout& whole, const ModelHolders& holders, const Ownership& ownership,
+                        int workers);
+  // What one takes.
+  static int64_t planned_bytes(const FlatLayout& whole, int64_t stride, int workers, MemoryKind device);
   // `group`: of all workers.
   SquareGather(Group& group, Backend& backend, const FlatLayout& whole, const ModelHolders& holders,
-               const Ownership& ownership);
+               const Ownership& ownership, int64_t stride);
 
   // From this worker's, on the device; none where it makes none. What is put on the compute stream from here
   // on finds all of them in squares(). Returns the loss and the count of the last worker, and all requests.
   StepTotals run(const void* own, const StepTotals& totals);
   void* squares() { return all_ ? all_->data() : ordered_->data(); }
   int64_t bytes() const;
-  // What one takes, of so many workers.
-  static int64_t planned_bytes(const FlatLayout& whole, const ModelHolders& holders,
-                               const Ownership& ownership, int workers, MemoryKind device);
 
  private:
   struct Run {
