@@ -129,8 +129,7 @@ class LayoutPlanner {
   }
 
   void take_fuller(PlannedLayout& planned, const JobSpec& spec, const ResolvedJob& job, int64_t rank) const {
-    const auto backend = make_null_backend();
-    const JobPlan plan = plan_job(spec, job, model_, inputs_, *backend, {}, static_cast<int>(rank), &shared_);
+    const JobPlan plan = plan_job(spec, job, model_, inputs_, *backend_, {}, static_cast<int>(rank), &shared_);
     const TrainMemory& memory = plan.memory;
     const int64_t bytes = memory.bytes() + plan.beside.evaluation;
     if (bytes <= planned.bytes) return;
@@ -146,6 +145,7 @@ class LayoutPlanner {
   DeviceSet devices_;
   Model model_;
   StateBytes state_;
+  std::unique_ptr<Backend> backend_ = make_null_backend();  // outlives the plans that are shared
   mutable SharedGraphs shared_;
 };
 

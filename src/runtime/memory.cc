@@ -13,8 +13,6 @@ namespace {
 
 int64_t aligned(int64_t bytes, int64_t alignment) { return (bytes + alignment - 1) / alignment * alignment; }
 
-bool overlap(const LiveInterval& a, const LiveInterval& b) { return a.first <= b.last && b.first <= a.last; }
-
 // Which gap an interval goes to, and at which end of it.
 enum class Fit : uint8_t { kTightest, kLowest, kHighest };
 
@@ -64,11 +62,12 @@ class Placer {
       take(begin, border_);
       take(border_, until);
     };
-    for (const size_t other : placed_) {
-      if (!overlap(intervals_[index], intervals_[other])) continue;
-      consider(end, packing_.offsets[other]);
-      end = std::max(
-          end, aligned(packing_.offsets[other] + size_of(other), alignment_));  // fixed ones may end anywhere
+    const int32_t first = intervals_[index].first;
+    const int32_t last = intervals_[index].last;
+    for (const Placed& other : placed_) {
+      if (other.first > last || first > other.last) continue;
+      consider(end, other.begin);
+      end = std::max(end, other.end);
     }
     // Free bytes below the border cost nothing; beyond it the arena grows.
     if (end < border_) consider(end, border_);
@@ -78,18 +77,25 @@ class Placer {
   void put(size_t index, int64_t offset) {
     packing_.offsets[index] = offset;
     packing_.peak = std::max(packing_.peak, offset + size_of(index));
-    const auto position = std::upper_bound(placed_.begin(), placed_.end(), index, [&](size_t a, size_t b) {
-      return packing_.offsets[a] < packing_.offsets[b];
-    });
-    placed_.insert(position, index);
+    const auto position = std::upper_bound(placed_.begin(), placed_.end(), offset,
+                                           [](int64_t at, const Placed& other) { return at < other.begin; });
+    // Fixed ones may end anywhere.
+    placed_.insert(position, {offset, aligned(offset + size_of(index), alignment_), intervals_[index].first,
+                              intervals_[index].last});
   }
+
+  // All of it is looked through for every interval, so it lies in one row.
+  struct Placed {
+    int64_t begin, end;
+    int32_t first, last;
+  };
 
   const std::vector<LiveInterval>& intervals_;
   int64_t alignment_;
   int64_t border_;
   Fit fit_;
   Packing packing_;
-  std::vector<size_t> placed_;  // sorted by offset
+  std::vector<Placed> placed_;  // sorted by where they begin
 };
 
 }  // namespace

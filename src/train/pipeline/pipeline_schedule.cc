@@ -93,6 +93,9 @@ class Simulation {
       for (const PipelineAction& action : ranks_.back().actions)
         apart_ |= action.kind == ActionKind::kWeightGradients;
     }
+    for (int from = 0; from < shape.ranks; ++from)
+      for (int to = 0; to < shape.ranks; ++to) messages_.push_back(messages(from, to));
+    done_.resize(number(ActionKind::kWeightGradients, shape.stages(), 0));
   }
 
   // Whether all got to their end.
@@ -131,15 +134,17 @@ class Simulation {
     std::string line;
     bool runs = false;
   };
-  using Done = std::tuple<ActionKind, int, int64_t>;
-
   static int64_t length(ActionKind kind) { return kind == ActionKind::kBackward ? 2 : 1; }
   bool is_over() const {
     return std::ranges::all_of(ranks_, [](const Rank& rank) { return rank.next == rank.actions.size(); });
   }
   ActionKind backward() const { return apart_ ? ActionKind::kInputGradients : ActionKind::kBackward; }
+  size_t number(ActionKind kind, int stage, int64_t microbatch) const {
+    const int64_t row = static_cast<int64_t>(kind) * shape_.stages() + stage;
+    return static_cast<size_t>(row * shape_.microbatches + microbatch);
+  }
   bool is_done(ActionKind kind, int stage, int64_t microbatch) const {
-    return std::ranges::find(done_, Done{kind, stage, microbatch}) != done_.end();
+    return done_[number(kind, stage, microbatch)];
   }
 
   // A slot is free when the microbatch that had it before is through.
@@ -170,7 +175,7 @@ class Simulation {
   // only come when all before it are posted.
   bool is_received(int from, int to, const Message& wanted) const {
     if (from == to) return true;
-    for (const Message& message : messages(from, to)) {
+    for (const Message& message : messages_[static_cast<size_t>(from * shape_.ranks + to)]) {
       const bool is_posted = has_slot(message.to_stage, message.microbatch);
       if (!is_posted) return false;
       if (message.kind == wanted.kind && message.to_stage == wanted.to_stage &&
@@ -202,7 +207,7 @@ class Simulation {
 
   void complete(Rank& rank) {
     const PipelineAction& action = rank.actions[rank.next++];
-    done_.emplace_back(action.kind, action.stage, action.microbatch);
+    done_[number(action.kind, action.stage, action.microbatch)] = true;
     rank.runs = false;
   }
 
@@ -216,7 +221,8 @@ class Simulation {
   std::vector<int64_t> slots_;
   bool apart_ = false;
   std::vector<Rank> ranks_;
-  std::vector<Done> done_;
+  std::vector<std::vector<Message>> messages_;  // by sender and receiver
+  std::vector<bool> done_;                      // by number
 };
 
 }  // namespace

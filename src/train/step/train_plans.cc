@@ -334,12 +334,17 @@ TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOpti
   PartGraphs graphs(*own, backend, options, passes, *shared);
   if (options.mesh.pipeline > 1) {
     const PipelineShape shape = pipeline_shape(options);
-    const StageCut& cut =
-        shared->once(fmt::format("{} stages {}, {} {}", shape.stages(), name_of(shape.schedule),
-                                 options.accumulates() ? "added" : "written", graphs.key()),
-                     [&] { return cut_into_stages(graphs, plans.stages, options); });
-    plans.pipeline = plan_pipeline(cut, backend, passes, shape,
-                                   options.mesh.coordinate(MeshAxis::kPipeline, options.mesh_rank));
+    const int rank = options.mesh.coordinate(MeshAxis::kPipeline, options.mesh_rank);
+    const std::string key = fmt::format("{} stages {}, {} {}", shape.stages(), name_of(shape.schedule),
+                                        options.accumulates() ? "added" : "written", graphs.key());
+    const auto plan = [&] {
+      const StageCut& cut = shared->once(key, [&] { return cut_into_stages(graphs, plans.stages, options); });
+      return std::make_shared<PipelinePlans>(plan_pipeline(cut, backend, passes, shape, rank));
+    };
+    // Stages that gather nothing are the same at every ZeRO stage.
+    const bool same = looked_at && passes.units.empty();
+    const std::string of = fmt::format("{}, rank {}, {} microbatches", key, rank, shape.microbatches);
+    plans.pipeline = same ? shared->once(of, plan) : plan();
   } else {
     // Leaves are evaluated as the parameters that they are of, which the leader gathers.
     if (options.tensor_leaves == 1) plans.units = passes.units;

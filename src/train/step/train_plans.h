@@ -6,6 +6,7 @@
 #pragma once
 #include <array>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -94,7 +95,8 @@ struct TrainPlans {
   ModelHolders holders;                   // of its parts
   StageMap stages;                        // of a pipeline
   LeafPieces pieces;                      // that are entries of `whole`, where the model is split into leaves
-  std::optional<PipelinePlans> pipeline;  // instead of kBackward and kAccumulate
+  // Instead of kBackward and kAccumulate. Plans that are only looked at may have it together.
+  std::shared_ptr<PipelinePlans> pipeline;
   std::vector<RowTable> tables;           // whose gradients are lists of rows
   std::vector<FrozenParam> frozen;
   std::vector<ParamUnit> units;  // that parameters are gathered in; none where they are whole, or in stages
