@@ -1,5 +1,5 @@
 # The CUDA backend, and the programs that check and measure its kernels. Only the CUDA runtime is linked, statically: a
-# program with this library in it starts on a machine without a driver, and loads cuBLASLt, cuDNN and NCCL when a plan
+# program with this library in it starts on a machine without a driver, and loads cuBLASLt and cuDNN when a plan
 # uses them.
 if(NOT CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES 90a-real)

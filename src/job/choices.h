@@ -109,8 +109,8 @@ LOCKSTEP_CHOICE_NAMES(TrainMode, "sync", "async")
 enum class Offload : uint8_t { kNone, kState };
 LOCKSTEP_CHOICE_NAMES(Offload, "none", "state")
 
-enum class ReduceVia : uint8_t { kDirect, kRing, kServer, kNone };
-LOCKSTEP_CHOICE_NAMES(ReduceVia, "direct", "ring", "server", "none")
+enum class ReduceVia : uint8_t { kDirect, kServer, kNone };
+LOCKSTEP_CHOICE_NAMES(ReduceVia, "direct", "server", "none")
 
 enum class WorkerTransport : uint8_t { kAuto, kShm, kUcx, kCudaIpc };
 LOCKSTEP_CHOICE_NAMES(WorkerTransport, "auto", "shm", "ucx", "cuda_ipc")

@@ -24,10 +24,11 @@ std::vector<Field> pool_fields() {
           .at_most(1024),
       Field("workerPoolSpecs[].machineSpec.tpuTopology", "of Vertex AI"),
       Field("workerPoolSpecs[].machineSpec.reservationAffinity", "of Vertex AI"),
-      LOCKSTEP_POOL_FIELD(replicaCount,
-                          "machines of the pool, a worker each unless strategy.workers is set; pool 0 is the "
-                          "first worker, 1 the "
-                          "others, 2 reduction servers, 3 evaluators")
+      LOCKSTEP_POOL_FIELD(
+          replicaCount,
+          "machines of the pool, a worker each unless strategy.workers is set; pool 0 is the "
+          "first worker, 1 the "
+          "others, 2 reduction servers, 3 evaluators (refused by this version: the workers evaluate)")
           .defaults_to("1")
           .at_least(0)
           .at_most(1e6),
@@ -162,7 +163,8 @@ std::vector<Field> strategy_fields() {
           "of workers: bf16 and int8 round every leaf and every sum of two, to 2 and 1.03 bytes a "
           "value; topk adds up the largest of every 1024 and keeps the rest for later steps, "
           "powersgd sends matrices as narrow ones and keeps what they leave out; auto tries "
-          "none, bf16 and int8 for some steps before the first and takes what makes them shorter")
+          "none, bf16 and int8 for some steps before the first and takes what makes them shorter; onebit is "
+          "refused, with the reason")
           .defaults_to("none"),
       LOCKSTEP_FIELD(strategy.reduce.topk, "share of the gradients that are sent in a step, of compress topk")
           .defaults_to("0.01")

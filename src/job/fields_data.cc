@@ -74,7 +74,7 @@ std::vector<Field> data_fields() {
       LOCKSTEP_SOURCE_FIELDS(train, kTrainFormat),
       LOCKSTEP_FIELD(
           data.train.text,
-          "the column of text: that the encoder classifies, by the whole number in label, or that a "
+          "the column of text: that the encoder classifies, by the whole number or name in label, or that a "
           "language model learns to continue")
           .example("subject")
           .or_else("none")

@@ -101,7 +101,7 @@ std::vector<Field> model_fields() {
                      "what stands on the last layer; one that the folder has no weights for is drawn")
           .or_else("that of the class which config.json names")
           .when("model.family", {{kOfFolder, ""}}),
-      LOCKSTEP_FIELD(model.onnx, "an ONNX file, instead of a family")
+      LOCKSTEP_FIELD(model.onnx, "an ONNX file, instead of a family; refused by this version")
           .or_else("none")
           .example("prototype.onnx"),
   };

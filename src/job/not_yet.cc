@@ -223,13 +223,10 @@ void refuse_compression(const JobSpec& spec) {
 }  // namespace
 
 void refuse_not_yet(const JobSpec& spec) {
-  const StrategySpec& strategy = spec.strategy;
   need(spec.model.onnx.empty(), spec, "model.onnx", spec.model.onnx, "use model.family");
   refuse_unsplittable(spec);
   refuse_pipeline(spec);
   refuse_tensor(spec);
-  need(strategy.reduce.via != ReduceVia::kRing, spec, "strategy.reduce.via", name_of(strategy.reduce.via),
-       "use direct");
   refuse_with_servers(spec);
   refuse_async(spec);
   refuse_compression(spec);

@@ -1,5 +1,7 @@
 #include "reduction/link.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -25,6 +27,9 @@ ServerLink::ServerLink(int index, const HostPort& address, std::string_view toke
       last_word_(steady_clock::now()) {
   try {
     socket_ = connect_to(address, deadline);
+    // What the kernel holds back goes out beside later chunks: no more of it than keeps the link busy.
+    constexpr int kUnsent = 128 << 10;
+    setsockopt(socket_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsent, sizeof kUnsent);
     greet(socket_, kReductionProtocol, token, worker_name(terms.rank), deadline);
     join(terms, deadline);
   } catch (const CommError& error) {

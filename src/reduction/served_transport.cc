@@ -22,7 +22,7 @@ constexpr int64_t kWorthServing = 64 << 10;
 // The last chunk of each server comes back after the last was sent, so the fewer bytes it has the better; a
 // thread is woken for each, so not too few.
 constexpr int64_t kShortestChunk = 64 << 10;
-constexpr int64_t kUsualChunk = 512 << 10;
+constexpr int64_t kUsualChunk = 256 << 10;
 constexpr int64_t kChunksEach = 16;  // of a server, where they do not get too short
 constexpr int64_t kAlign = 1024;     // elements
 
@@ -56,6 +56,8 @@ class ServedTransport::ServedSum {
   int64_t missing() const;
 
  private:
+  int next_server();
+  void send_some();
   void send_next(ServerLink& link, int server);
   void take_roots(ServerLink& link);
   void pass_on(const FrameHeader& root, const std::byte* data);
@@ -93,10 +95,41 @@ int64_t ServedTransport::ServedSum::missing() const {
   return count;
 }
 
+// The server of the chunk that this host sends next; -1 if none can be sent now. Hosts go through the chunks
+// in rounds of one for each server, each host from another server on, so that they do not all send to the
+// same one.
+int ServedTransport::ServedSum::next_server() {
+  const auto servers = static_cast<int64_t>(by_.alive_.size());
+  int next = -1;
+  int64_t first = 0;
+  for (int64_t at = 0; at < servers; ++at) {
+    const int server = by_.alive_[static_cast<size_t>(at)];
+    if (!by_.links_[static_cast<size_t>(server)]->can_send()) continue;
+    int64_t& chunk = next_[static_cast<size_t>(server)];
+    while (chunk < chunks() && (this->server(chunk) != server || !carries(chunk))) ++chunk;
+    if (chunk == chunks()) continue;
+    const int64_t turn = chunk / servers * servers + (at + by_.courier_.host()) % servers;
+    if (next >= 0 && turn >= first) continue;
+    next = server;
+    first = turn;
+  }
+  return next;
+}
+
+// One chunk at a time: a root comes back when the slowest host has sent its part, and connections share a
+// link unevenly. With a chunk for each server on its way, the roots of a sum of 64 MiB (4 hosts of 200
+// Mbit/s, 4 servers) took 0.6 s to fill the links; with two at a time 0.2, with one 0.1.
+void ServedTransport::ServedSum::send_some() {
+  const auto is_sending = [&](int server) { return by_.links_[static_cast<size_t>(server)]->sending(); };
+  while (std::none_of(by_.alive_.begin(), by_.alive_.end(), is_sending)) {
+    const int server = next_server();
+    if (server < 0) return;
+    send_next(*by_.links_[static_cast<size_t>(server)], server);
+  }
+}
+
 void ServedTransport::ServedSum::send_next(ServerLink& link, int server) {
   int64_t& chunk = next_[static_cast<size_t>(server)];
-  while (chunk < chunks() && (this->server(chunk) != server || !carries(chunk))) ++chunk;
-  if (chunk == chunks()) return;
   const Slice slice = elements(chunk);
   const int64_t bytes = slice.size() * collective_.element;
   const int64_t offset = slice.begin * collective_.element;
@@ -153,8 +186,8 @@ void ServedTransport::ServedSum::run() {
       if (!link.alive()) continue;
       link.write_some();
       take_roots(link);
-      while (link.can_send() && next_[static_cast<size_t>(server)] < chunks()) send_next(link, server);
     }
+    send_some();
     if (!pending()) return;
     wait();
     if (by_.failed_) throw CommError("{}: this rank has given up", text_of(collective_));
