@@ -191,5 +191,7 @@ Group::Ticket Group::start_receive(int peer, std::span<std::byte> data) {
 }
 bool Group::is_done(const Ticket& ticket) const { return runner_->is_done(ticket); }
 void Group::wait(const Ticket& ticket) { runner_->wait(ticket); }
+void Group::move_messages() { runner_->move_messages(); }
+void Group::while_waiting(std::function<void()> moves) { runner_->while_waiting(std::move(moves)); }
 
 }  // namespace lockstep

@@ -136,6 +136,12 @@ class Group {
   void send(int peer, std::span<const std::byte> data);
   void receive(int peer, std::span<std::byte> data);
 
+  // Moves messages of this group that can be moved without waiting.
+  void move_messages();
+  // What the thread that uses this group does while it waits in it: it moves the messages of another group,
+  // which would stand still. Set before the first call.
+  void while_waiting(std::function<void()> moves);
+
   // The memory must not be touched until the ticket has been waited for.
   Ticket start_all_reduce(const Reduction& reduction);
   Ticket start_reduce_scatter(const Reduction& reduction);

@@ -56,6 +56,13 @@ Mesh::Mesh(const MeshShape& shape, int rank, const LeafSplit& data, const Join& 
     groups_[static_cast<size_t>(axis)] = std::make_unique<Group>(
         join(axis, shape.line(axis, rank), coordinate(axis)), split, std::string(name_of(axis)));
   }
+  // Ranks that wait for each other along one axis may have left something to move for those of another:
+  // without this stages with tensor ranks stood still, each with a message that its peer had not come to
+  // take.
+  Group* const stages = group(MeshAxis::kPipeline);
+  for (const MeshAxis axis : {MeshAxis::kTensor, MeshAxis::kData})
+    if (Group* const other = group(axis); other != nullptr && stages != nullptr)
+      other->while_waiting([stages] { stages->move_messages(); });
 }
 
 }  // namespace lockstep

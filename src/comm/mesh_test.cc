@@ -94,6 +94,41 @@ TEST(Mesh, GroupsOfTheAxesRunBesideEachOther) {
   });
 }
 
+// A circle: stage 0 has left a second message to stage 1 behind the first and waits for its tensor peer, who
+// waits for a message of the other rank of stage 1, who waits for its own tensor peer, who waits for the
+// second message.
+TEST(Mesh, MessagesMoveWhileARankWaitsInAnotherGroup) {
+  const MeshShape shape{.data = 1, .pipeline = 2, .tensor = 2};
+  testing::on_mesh_threads(shape, [](Mesh& mesh) {
+    Group& stages = *mesh.group(MeshAxis::kPipeline);
+    Group& tensor = *mesh.group(MeshAxis::kTensor);
+    const bool first_stage = mesh.coordinate(MeshAxis::kPipeline) == 0;
+    const bool first_tensor = mesh.coordinate(MeshAxis::kTensor) == 0;
+    const int peer = first_stage ? 1 : 0;
+    std::array<std::array<std::byte, 64>, 2> messages = {};
+    messages[1][0] = std::byte{7};
+    if (first_stage && first_tensor) {
+      const Group::Ticket one = stages.start_send(peer, messages[0]);
+      const Group::Ticket two = stages.start_send(peer, messages[1]);
+      tensor.barrier("layer");
+      stages.wait(one);
+      stages.wait(two);
+    } else if (first_stage) {
+      stages.receive(peer, messages[0]);
+      tensor.barrier("layer");
+    } else if (first_tensor) {
+      std::array<std::array<std::byte, 64>, 2> taken = {};
+      stages.receive(peer, taken[0]);
+      stages.receive(peer, taken[1]);
+      EXPECT_EQ(taken[1][0], std::byte{7});
+      tensor.barrier("layer");
+    } else {
+      tensor.barrier("layer");
+      stages.send(peer, messages[0]);
+    }
+  });
+}
+
 // Rank 5 is killed: its lines say so by that name; the others work on.
 TEST(Mesh, ADeadRankIsNamedByItsNumberInTheMesh) {
   constexpr int kDead = 5;

@@ -26,6 +26,8 @@ class MessagePort {
   virtual std::unique_ptr<Message> start_receive(int peer, std::span<std::byte> data) = 0;
   // Moves whatever can be moved, and returns when this message is over. Throws PeerError.
   virtual void wait(Message& message) = 0;
+  // Moves what can be moved without waiting: for a rank that waits in another group.
+  virtual void move() {}
 
   // Around the messages of one collective. A port between hosts tells the peers that this rank is in it and
   // compares their calls: PeerError, here or in a wait, when one is in another. The collective stays until

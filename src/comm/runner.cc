@@ -6,6 +6,11 @@
 #include "comm/peer_error.h"
 
 namespace lockstep {
+namespace {
+
+constexpr std::chrono::microseconds kMoveTime{200};
+
+}  // namespace
 
 Group::Runner::Runner(std::unique_ptr<Transport> transport, const LeafSplit& split, std::string name)
     : transport_(std::move(transport)),
@@ -85,8 +90,27 @@ void Group::Runner::wait(const Ticket& ticket) {
   }
   // Whoever runs the operation is bound by the deadline, and so is this.
   std::unique_lock lock(mutex_);
-  finished_.wait(lock, [&] { return ticket->done; });
+  const auto is_done = [&] { return ticket->done; };
+  while (moves_ && !finished_.wait_for(lock, kMoveTime, is_done)) {
+    lock.unlock();
+    moves_();
+    lock.lock();
+  }
+  finished_.wait(lock, is_done);
   if (ticket->error) std::rethrow_exception(ticket->error);
+}
+
+void Group::Runner::move_messages() {
+  throw_if_broken();
+  guarded([&] { transport_->move(); });
+}
+
+// Messages belong to the thread that uses the groups, so the group's own thread keeps away from them.
+void Group::Runner::while_waiting(std::function<void()> moves) {
+  moves_ = std::move(moves);
+  transport_->while_waiting([this] {
+    if (std::this_thread::get_id() != serving_.load(std::memory_order_relaxed)) moves_();
+  });
 }
 
 Collective Group::Runner::numbered(Collective collective) {
@@ -135,6 +159,7 @@ void Group::Runner::throw_if_broken() {
 }
 
 void Group::Runner::serve() {
+  serving_ = std::this_thread::get_id();
   while (true) {
     Ticket next;
     {

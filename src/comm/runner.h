@@ -1,6 +1,7 @@
 // What a Group does with its collectives: counts them, writes them into the ledger, runs them in order on the
 // caller's thread or its own, and keeps the first failure.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -33,6 +34,8 @@ class Group::Runner {
   Ticket start_receive(int peer, std::span<std::byte> data);
   bool is_done(const Ticket& ticket);
   void wait(const Ticket& ticket);
+  void move_messages();
+  void while_waiting(std::function<void()> moves);
 
  private:
   // Gives the collective its number and the group's name.
@@ -58,7 +61,9 @@ class Group::Runner {
   std::deque<Ticket> queue_;  // the first one is being run
   std::exception_ptr broken_;
   bool stopping_ = false;
-  std::thread thread_;  // started with the first operation that is not run at once
+  std::function<void()> moves_;                // by whoever uses the group, while it waits
+  std::atomic<std::thread::id> serving_ = {};  // the group's own thread
+  std::thread thread_;                         // started with the first operation that is not run at once
 };
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 // is a PeerError that names the operation, the peer and what it last did.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,6 +58,9 @@ class Transport : public MessagePort {
   // Tells the peers that this rank has given up, and why, so that nobody has to wait for the deadline. Waits
   // of this rank end too.
   virtual void fail(int culprit, std::string_view verdict) noexcept = 0;
+  // What a rank that waits in a collective does meanwhile, again and again: it moves the messages of
+  // another group. Set before the first collective.
+  virtual void while_waiting(std::function<void()> /*moves*/) {}
   // Where this rank's collectives are written down for the peers to read.
   virtual Ledger& ledger() = 0;
   // What a rank was last seen doing, as a clause.

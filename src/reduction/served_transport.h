@@ -62,6 +62,8 @@ class ServedTransport : public Transport {
     return under_->start_receive(peer, data);
   }
   void wait(Message& message) override { under_->wait(message); }
+  void move() override { under_->move(); }
+  void while_waiting(std::function<void()> moves) override { under_->while_waiting(std::move(moves)); }
   MessagePort& collective_messages() override { return under_->collective_messages(); }
   Ledger& ledger() override { return under_->ledger(); }
   std::string last_did(int rank) const override { return under_->last_did(rank); }

@@ -36,6 +36,12 @@ void check(const SessionTerms& terms) {
        "too many partial sums");
 }
 
+// A number that is not whole, or longer than 64 bits, is none of these.
+int64_t whole(const Json& value) {
+  need(value.is_number_integer(), "a number that is not whole");
+  return value.get<int64_t>();
+}
+
 }  // namespace
 
 std::string to_text(const SessionTerms& terms) {
@@ -49,11 +55,11 @@ SessionTerms parse_terms(std::string_view text) {
   try {
     const Json json = Json::parse(text);
     json.at("session").get_to(terms.session);
-    json.at("rank").get_to(terms.rank);
-    json.at("ranks").get_to(terms.ranks);
-    json.at("host").get_to(terms.host);
-    json.at("leaves").get_to(terms.leaves);
-    json.at("ends").get_to(terms.ends);
+    terms.rank = whole(json.at("rank"));
+    terms.ranks = whole(json.at("ranks"));
+    terms.host = whole(json.at("host"));
+    terms.leaves = whole(json.at("leaves"));
+    for (const Json& end : json.at("ends")) terms.ends.push_back(whole(end));
   } catch (const Json::exception&) {
     throw CommError("terms that cannot be read");
   }

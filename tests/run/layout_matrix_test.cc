@@ -106,7 +106,8 @@ TEST(LayoutMatrix, ASampleHasOneHash) {
   expect_one_hash(kEncoderJob, {{3, 2, 2, "zero-bubble"}, {2, 3}}, 4);
 }
 TEST(LayoutMatrix, ASampleInLeavesHasOneHash) {
-  expect_one_hash(kGptJob, {{2, 2, 2, "1f1b", 2}, {2, 3, 2, "zero-bubble", 2}}, 4, four_leaves(kGptJob));
+  expect_one_hash(kGptJob, {{2, 2, 2, "1f1b", 2}, {2, 3, 2, "zero-bubble", 2}, {2, 0, 2, "interleaved", 2}},
+                  4, four_leaves(kGptJob));
 }
 
 // In parts that run beside each other: each has one of every so many layouts.

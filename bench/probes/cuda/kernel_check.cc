@@ -95,6 +95,7 @@ void Checks::check(const std::string& name, const std::vector<Result>& results, 
       bits.push_back(gpu_bench::checksum(r.tensor->data(), r.tensor->device.bytes() / 4 * 4));
     }
     start();
+    require(cudaDeviceSynchronize(), "before");  // the stream does not wait for the default one
     run();
     require(cudaDeviceSynchronize(), name.c_str());
     bool equal = true;

@@ -19,6 +19,8 @@ class Messages {
   std::unique_ptr<Message> start_send(int peer, std::span<const std::byte> data);
   std::unique_ptr<Message> start_receive(int peer, std::span<std::byte> data);
   void wait(Message& message);
+  // Moves what can be moved without waiting.
+  void advance();
 
  private:
   struct State {
@@ -35,8 +37,6 @@ class Messages {
     std::shared_ptr<State> state;
   };
   std::unique_ptr<Message> start(CollectiveKind kind, int peer, std::byte* data, int64_t bytes);
-  // Moves what can be moved without waiting.
-  void advance();
   void advance_send(State& state);
   void advance_receive(State& state);
   Collective describe(const State& state) const;

@@ -29,6 +29,8 @@ class ShmTransport : public Transport {
   std::unique_ptr<Message> start_send(int peer, std::span<const std::byte> data) override;
   std::unique_ptr<Message> start_receive(int peer, std::span<std::byte> data) override;
   void wait(Message& message) override { messages_.wait(message); }
+  void move() override { messages_.advance(); }
+  void while_waiting(std::function<void()> moves) override { watch_.set_moves(std::move(moves)); }
   void fail(int culprit, std::string_view verdict) noexcept override;
   Ledger& ledger() override { return members_.own().header().collectives; }
   std::string last_did(int rank) const override { return watch_.last_did(rank); }

@@ -23,7 +23,6 @@ constexpr int kCrowdedSpins = 20;
 constexpr int kCrowdedYields = 50;
 
 bool is_crowded(const Members& members) { return members.size() > available_cores().machine; }
-constexpr int64_t kGlanceNs = 100'000'000;
 constexpr std::chrono::milliseconds kVerdictTime{2000};
 
 long futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* timeout) {
@@ -55,9 +54,9 @@ void Watch::ring_all() const {
     if (peer != members_.rank) ring(peer);
 }
 
-void Watch::sleep_on(std::atomic<uint32_t>& word, uint32_t seen) {
-  const timespec glance{0, kGlanceNs};
-  futex(word, FUTEX_WAIT, seen, &glance);
+void Watch::sleep_on(std::atomic<uint32_t>& word, uint32_t seen, int64_t at_most_ns) {
+  const timespec limit{0, at_most_ns};
+  futex(word, FUTEX_WAIT, seen, &limit);
 }
 
 Condition Watch::condition(int rank) const {

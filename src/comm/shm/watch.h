@@ -36,8 +36,12 @@ class Watch {
       sched_yield();
     }
     Waiting waiting{peer, steady_now_ns(), limits_.stall};
+    int64_t next_look = waiting.start_ns + kGlanceNs;
     while (!ready()) {
+      if (moves_) moves_();
       sleep_unless(ready);
+      if (moves_ && steady_now_ns() < next_look) continue;
+      next_look = steady_now_ns() + kGlanceNs;
       if (meanwhile_ && !ready()) meanwhile_();
       const auto trouble = look_around(waiting, operation);
       // A peer may have done its part and left between the two looks.
@@ -48,6 +52,10 @@ class Watch {
   // What a sleeping rank does ten times a second, beside looking at its peers; it may throw.
   void set_meanwhile(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
 
+  // What moves the messages of another group while this rank waits here; nobody of this one wakes it for
+  // that.
+  void set_moves(std::function<void()> moves) { moves_ = std::move(moves); }
+
   // To be called after something has changed that a peer may wait for.
   void ring(int peer) const;
   void ring_all() const;
@@ -56,6 +64,8 @@ class Watch {
   std::string last_did(int rank) const;
 
  private:
+  static constexpr int64_t kGlanceNs = 100'000'000;
+  static constexpr int64_t kMoveNs = 200'000;
   struct Waiting {
     int peer;
     int64_t start_ns;
@@ -67,10 +77,10 @@ class Watch {
     const uint32_t seen = own.bell.load();
     own.sleepers.fetch_add(1);
     // Either this sees the change, or the one who made it sees the sleeper.
-    if (!ready()) sleep_on(own.bell, seen);
+    if (!ready()) sleep_on(own.bell, seen, moves_ ? kMoveNs : kGlanceNs);
     own.sleepers.fetch_sub(1);
   }
-  static void sleep_on(std::atomic<uint32_t>& word, uint32_t seen);
+  static void sleep_on(std::atomic<uint32_t>& word, uint32_t seen, int64_t at_most_ns);
   std::optional<PeerError> look_around(Waiting& waiting, const std::function<std::string()>& operation) const;
   std::optional<PeerError> broken_group(const std::function<std::string()>& operation) const;
   bool is_dead(int rank) const;
@@ -99,6 +109,7 @@ class Watch {
   int spins_;
   int yields_;
   std::function<void()> meanwhile_;
+  std::function<void()> moves_;
 };
 
 }  // namespace lockstep::shm

@@ -118,6 +118,11 @@ void UcxTransport::Port::flush() {
   transport_.worker_.flush(lock, kParting);
 }
 
+void UcxTransport::move() {
+  const auto lock = worker_.lock();
+  worker_.move();
+}
+
 void UcxTransport::Port::glance() {
   const auto lock = transport_.worker_.lock();
   transport_.watch_.glance();

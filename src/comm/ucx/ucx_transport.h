@@ -31,6 +31,8 @@ class UcxTransport : public Transport {
   std::unique_ptr<Message> start_send(int peer, std::span<const std::byte> data) override;
   std::unique_ptr<Message> start_receive(int peer, std::span<std::byte> data) override;
   void wait(Message& message) override { messages_.wait(message); }
+  void move() override;
+  void while_waiting(std::function<void()> moves) override { watch_.set_moves(std::move(moves)); }
   MessagePort& collective_messages() override { return collective_port_; }
   void fail(int culprit, std::string_view verdict) noexcept override;
   Ledger& ledger() override { return watch_.collectives(); }

@@ -28,11 +28,15 @@ class Watch {
   void until(Worker::Lock& lock, const Ready& ready, int peer, const Operation& operation) {
     Waiting waiting{peer, steady_now_ns(), first_notice(), limits_.stall};
     worker_.drive(lock, ready, [&] {
+      if (moves_) moves_();
       const auto trouble = look_around(waiting, operation);
       // A peer may have done its part and left between the two looks.
       if (trouble && !ready()) fail_with(*trouble);
     });
   }
+
+  // What moves the messages of another group while this rank waits here, ten times a second.
+  void set_moves(std::function<void()> moves) { moves_ = std::move(moves); }
 
   // Enters a collective: tells the peers, and compares theirs. Throws PeerError when one is in another.
   void enter(const Collective& collective);
@@ -93,6 +97,7 @@ class Watch {
   // The last wait for somebody else than a sender that was told.
   uint64_t told_number_ = 0;
   int told_rank_ = -1;
+  std::function<void()> moves_;
 };
 
 }  // namespace lockstep::ucx

@@ -91,6 +91,16 @@ void HostsTransport::wait(Message& message) {
   naming_hosts([&] { routed.port.wait(*routed.message); });
 }
 
+void HostsTransport::move() {
+  if (local_) local_->move();
+  between_->move();
+}
+
+void HostsTransport::while_waiting(std::function<void()> moves) {
+  between_->while_waiting(moves);
+  if (local_) local_->while_waiting(std::move(moves));
+}
+
 void HostsTransport::fail(int culprit, std::string_view verdict) noexcept {
   if (local_) local_->fail(culprit, verdict);
   between_->fail(culprit, verdict);

@@ -33,6 +33,8 @@ class HostsTransport : public Transport {
   std::unique_ptr<Message> start_send(int peer, std::span<const std::byte> data) override;
   std::unique_ptr<Message> start_receive(int peer, std::span<std::byte> data) override;
   void wait(Message& message) override;
+  void move() override;
+  void while_waiting(std::function<void()> moves) override;
   void fail(int culprit, std::string_view verdict) noexcept override;
   Ledger& ledger() override { return between_->ledger(); }
   std::string last_did(int rank) const override;
