@@ -85,7 +85,7 @@ class LayoutPlanner {
     for (const Recompute recompute : {Recompute::kNone, Recompute::kFused, Recompute::kCheap}) {
       if (recompute < spec_.train.recompute) continue;
       layout.recompute = recompute;
-      if (const PlannedLayout planned = attempt(layout, graphs, Telling::kWhetherItFits); planned.fits)
+      if (PlannedLayout planned = attempt(layout, graphs, Telling::kWhetherItFits); planned.fits)
         return planned;
     }
     return most;

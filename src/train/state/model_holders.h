@@ -64,9 +64,10 @@ class ModelHolders {
       const int stage = stage_of(entry.name);
       const auto piece = tensor_.find(entry.name);
       for (int tensor = 0; tensor < mesh_.tensor; ++tensor)
-        if (piece == tensor_.end() || piece->second == tensor)
-          layouts[static_cast<size_t>(stage % mesh_.pipeline * mesh_.tensor + tensor)].add(
-              entry.name, entry.shape, entry.block, stage);
+        if (piece == tensor_.end() || piece->second == tensor) {
+          const int place = stage % mesh_.pipeline * mesh_.tensor + tensor;
+          layouts[static_cast<size_t>(place)].add(entry.name, entry.shape, entry.block, stage);
+        }
     }
     return layouts;
   }
