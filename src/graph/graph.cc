@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <tuple>
 
 #include "base/error.h"
 #include "graph/op_def.h"
@@ -74,6 +73,18 @@ std::string_view name_of(Role role) {
   return kNames[static_cast<size_t>(role)];
 }
 
+Graph::Graph(const Graph& other)
+    : ops_(other.ops_),
+      name_(other.name_),
+      inputs_(other.inputs_),
+      nodes_(other.nodes_),
+      outputs_(other.outputs_),
+      values_(other.values_),
+      next_suffix_(other.next_suffix_) {
+  reserve(value_count());
+  for (size_t id = 0; id < values_.size(); ++id) by_name_.emplace(values_[id].name, static_cast<int32_t>(id));
+}
+
 Value Graph::add_input(std::string_view name, Type type, Role role) {
   if (find(name).valid()) throw UserError("graph {}: two inputs are named {}", name_, name);
   const Value value = add_value(type, name, -1, static_cast<int32_t>(inputs_.size()));
@@ -118,21 +129,24 @@ std::vector<Value> Graph::emit_all(const OpDef& op, std::span<const Value> input
   return nodes_.back().outputs;
 }
 
-std::vector<Value> Graph::copy_node(const Graph& from, const Node& node, std::span<const Value> inputs) {
+std::span<const Value> Graph::copy_node(const Graph& from, const Node& node, std::vector<Value> inputs) {
   const std::string& name = from.name(node.outputs[0]);
   const bool same = std::ranges::equal(
       inputs, node.inputs, [&](Value mine, Value theirs) { return type(mine) == from.type(theirs); });
   // The op has said what follows from these types when the other node was made.
-  std::vector<Value> results;
   if (same) {
     const auto index = static_cast<int32_t>(nodes_.size());
+    std::vector<Value> results;
+    results.reserve(node.outputs.size());
     for (size_t i = 0; i < node.outputs.size(); ++i)
-      results.push_back(add_value(from.type(node.outputs[i]), i == 0 ? name : fmt::format("{}.{}", name, i),
-                                  index, static_cast<int32_t>(i)));
-    nodes_.push_back({node.op, {inputs.begin(), inputs.end()}, results, node.attributes});
+      results.push_back(i == 0 ? add_value(from.type(node.outputs[0]), name, index, 0)
+                               : add_value(from.type(node.outputs[i]), fmt::format("{}.{}", name, i), index,
+                                           static_cast<int32_t>(i)));
+    nodes_.push_back({node.op, std::move(inputs), std::move(results), node.attributes});
   } else {
-    results = emit_all(*node.op, inputs, node.attributes, name);
+    emit_all(*node.op, inputs, node.attributes, name);
   }
+  const std::vector<Value>& results = nodes_.back().outputs;
   for (size_t i = 1; i < results.size(); ++i)
     if (const std::string& old = from.name(node.outputs[i]); !find(old).valid()) rename(results[i], old);
   return results;
@@ -144,7 +158,7 @@ Value Graph::emit(std::string_view op, std::initializer_list<Value> inputs, cons
 }
 
 Value Graph::find(std::string_view name) const {
-  const auto found = by_name_.find(std::string(name));
+  const auto found = by_name_.find(name);
   return found == by_name_.end() ? Value{} : Value{found->second};
 }
 
@@ -156,7 +170,7 @@ Role Graph::role(Value input) const {
 void Graph::rename(Value value, std::string_view name) {
   ValueInfo& info = values_[static_cast<size_t>(value.id)];
   if (info.name == name) return;
-  if (by_name_.contains(std::string(name))) throw UserError("graph {}: two values are named {}", name_, name);
+  if (by_name_.contains(name)) throw UserError("graph {}: two values are named {}", name_, name);
   by_name_.erase(info.name);
   info.name = name;
   by_name_[info.name] = value.id;
@@ -169,13 +183,12 @@ const Graph::ValueInfo& Graph::info(Value value) const {
 
 Value Graph::add_value(const Type& type, std::string_view name, int32_t producer, int32_t output_index) {
   const Value value{static_cast<int32_t>(values_.size())};
-  auto [entry, free] = by_name_.try_emplace(std::string(name), value.id);
-  if (!free) {
-    int32_t& suffix = next_suffix_[entry->first];
-    while (!free)
-      std::tie(entry, free) = by_name_.try_emplace(fmt::format("{}_{}", name, ++suffix), value.id);
-  }
-  values_.push_back({type, entry->first, producer, output_index});
+  std::string& own = values_.emplace_back(ValueInfo{type, std::string(name), producer, output_index}).name;
+  if (by_name_.try_emplace(own, value.id).second) return value;
+  int32_t& suffix = next_suffix_[own];
+  do {
+    own = fmt::format("{}_{}", name, ++suffix);
+  } while (!by_name_.try_emplace(own, value.id).second);
   return value;
 }
 

@@ -59,6 +59,11 @@ struct GraphOutput {
 class Graph {
  public:
   Graph(const OpSet& ops, std::string name) : ops_(&ops), name_(std::move(name)) {}
+  Graph(const Graph& other);
+  Graph(Graph&&) = default;
+  Graph& operator=(const Graph& other) { return *this = Graph(other); }
+  Graph& operator=(Graph&&) = default;
+  ~Graph() = default;
 
   Value add_input(std::string_view name, Type type, Role role = Role::kInput);
 
@@ -73,7 +78,10 @@ class Graph {
              std::string_view name = {});
 
   // A node of another graph with its attributes and names, where these are free; `inputs` are this graph's.
-  std::vector<Value> copy_node(const Graph& from, const Node& node, std::span<const Value> inputs);
+  // Its results, until the next node is made.
+  std::span<const Value> copy_node(const Graph& from, const Node& node, std::vector<Value> inputs);
+  // Room for so many values.
+  void reserve(int64_t values) { by_name_.reserve(static_cast<size_t>(values)); }
 
   void add_output(Value value) { outputs_.push_back({value, {}}); }
   void add_update(Value target, Value value) { outputs_.push_back({value, target}); }
@@ -116,7 +124,7 @@ class Graph {
   std::vector<GraphOutput> outputs_;
   // A deque, so that types and names handed out by reference stay valid while nodes are added.
   std::deque<ValueInfo> values_;
-  std::unordered_map<std::string, int32_t> by_name_;
+  std::unordered_map<std::string_view, int32_t> by_name_;  // of the names there
   std::unordered_map<std::string, int32_t> next_suffix_;
 };
 

@@ -9,6 +9,7 @@ Rewriter::Rewriter(const Graph& old) : Rewriter(old, [](Value) { return true; })
 
 Rewriter::Rewriter(const Graph& old, const std::function<bool(Value)>& keep)
     : old_(old), graph_(old.ops(), old.name()), map_(static_cast<size_t>(old.value_count())) {
+  graph_.reserve(old.value_count());
   for (const GraphInput& input : old.inputs())
     if (keep(input.value))
       map(input.value, graph_.add_input(old.name(input.value), old.type(input.value), input.role));
@@ -22,12 +23,13 @@ Value Rewriter::mapped(Value old_value) const {
 
 std::vector<Value> Rewriter::mapped(std::span<const Value> old_values) const {
   std::vector<Value> values;
+  values.reserve(old_values.size());
   for (const Value value : old_values) values.push_back(mapped(value));
   return values;
 }
 
-std::vector<Value> Rewriter::copy(const Node& node, std::span<const Value> inputs) {
-  std::vector<Value> results = graph_.copy_node(old_, node, inputs);
+std::span<const Value> Rewriter::copy(const Node& node, std::vector<Value> inputs) {
+  const std::span<const Value> results = graph_.copy_node(old_, node, std::move(inputs));
   for (size_t i = 0; i < results.size(); ++i) map(node.outputs[i], results[i]);
   return results;
 }

@@ -23,10 +23,10 @@ class Rewriter {
   std::vector<Value> mapped(std::span<const Value> old_values) const;
   void map(Value old_value, Value new_value) { map_[static_cast<size_t>(old_value.id)] = new_value; }
 
-  // Copies a node unchanged (names kept) and maps its results.
-  std::vector<Value> copy(const Node& node) { return copy(node, mapped(node.inputs)); }
+  // Copies a node unchanged (names kept) and maps its results. These are there until the next node is made.
+  std::span<const Value> copy(const Node& node) { return copy(node, mapped(node.inputs)); }
   // The same with other operands, values of the new graph.
-  std::vector<Value> copy(const Node& node, std::span<const Value> inputs);
+  std::span<const Value> copy(const Node& node, std::vector<Value> inputs);
   // Adds the old graph's outputs, mapped, and hands the new graph over.
   Graph finish() &&;
 

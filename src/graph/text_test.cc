@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <random>
 
 #include "graph/toy_ops.h"
@@ -15,6 +16,21 @@ namespace lockstep::testing {
 namespace {
 
 std::string round_trip(std::string_view text) { return to_text(parse_graph(text, toy_ops())); }
+
+TEST(Graph, ACopyHasNamesOfItsOwn) {
+  auto first =
+      std::make_unique<Graph>(parse_graph("graph g(x: f32[2]) { a, b = twice(x)  return b }", toy_ops()));
+  Graph copy = *first;
+  copy.rename(copy.find("a"), "of_the_copy_alone_and_too_long_to_be_held_in_place");
+  EXPECT_TRUE(first->find("a").valid());
+  const std::string text = to_text(copy);
+  first.reset();
+  Graph moved = std::move(copy);
+  EXPECT_EQ(to_text(moved), text);
+  EXPECT_FALSE(moved.find("a").valid());
+  EXPECT_TRUE(moved.find("of_the_copy_alone_and_too_long_to_be_held_in_place").valid());
+  EXPECT_EQ(moved.name(moved.emit("join", {moved.find("b")}, {}, "b")), "b_1");
+}
 
 TEST(GraphText, PrintsAsWritten) {
   const char* text =

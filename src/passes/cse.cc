@@ -57,7 +57,8 @@ Graph merge_common_subexpressions(const Graph& graph) {
     }
     const auto [found, fresh] = seen.try_emplace(key_of(node, rewriter.mapped(node.inputs)));
     if (fresh) {
-      found->second = rewriter.copy(node);
+      const std::span<const Value> copied = rewriter.copy(node);
+      found->second.assign(copied.begin(), copied.end());
       continue;
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) rewriter.map(node.outputs[i], found->second[i]);

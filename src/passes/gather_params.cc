@@ -104,7 +104,7 @@ class Gathering {
     std::vector<Value> operands;
     for (const Value input : node(n).inputs)
       operands.push_back(unit_of(input) == kNone ? rewriter_.mapped(input) : made(input));
-    rewriter_.copy(node(n), operands);
+    rewriter_.copy(node(n), std::move(operands));
   }
 
   void begin_stay() {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "base/error.h"
 #include "graph/op_def.h"
@@ -33,38 +32,43 @@ ListScheduler::ListScheduler(const Graph& graph) : graph_(graph), buffers_(view_
     previous_done_.back() = last->second;
     last->second = static_cast<int32_t>(lazy_.size()) - 1;
   }
+  find_dependencies();
+  is_pulled_.assign(lazy_.size(), false);
 }
 
 // A node waits for the nodes that are not lazy among those it reads, directly or through lazy ones.
 void ListScheduler::find_dependencies() {
   const size_t count = graph_.nodes().size();
-  std::vector<std::set<int32_t>> needs(count);
+  std::vector<std::vector<int32_t>> needs(count);  // sorted
   int32_t last_collective = -1;
   dependents_.assign(count, {});
-  waits_for_.assign(count, 0);
+  needs_.assign(count, 0);
   for (int32_t n = 0; n < static_cast<int32_t>(count); ++n) {
-    std::set<int32_t>& mine = needs[static_cast<size_t>(n)];
+    std::vector<int32_t>& mine = needs[static_cast<size_t>(n)];
     for (const Value input : node(n).inputs) {
       const int32_t producer = graph_.producer(input);
       if (producer < 0) continue;
       if (lazy_[static_cast<size_t>(producer)])
-        mine.insert(needs[static_cast<size_t>(producer)].begin(), needs[static_cast<size_t>(producer)].end());
+        mine.insert(mine.end(), needs[static_cast<size_t>(producer)].begin(),
+                    needs[static_cast<size_t>(producer)].end());
       else
-        mine.insert(producer);
+        mine.push_back(producer);
     }
     if (starts_collective(node(n))) {
-      if (last_collective >= 0) mine.insert(last_collective);
+      if (last_collective >= 0) mine.push_back(last_collective);
       last_collective = n;
     }
+    std::ranges::sort(mine);
+    mine.erase(std::unique(mine.begin(), mine.end()), mine.end());
     if (lazy_[static_cast<size_t>(n)]) continue;
-    waits_for_[static_cast<size_t>(n)] = static_cast<int32_t>(mine.size());
+    needs_[static_cast<size_t>(n)] = static_cast<int32_t>(mine.size());
     for (const int32_t other : mine) dependents_[static_cast<size_t>(other)].push_back(n);
   }
 }
 
 std::vector<int32_t> ListScheduler::order(ScheduleRule rule) {
   const size_t count = graph_.nodes().size();
-  find_dependencies();
+  waits_for_ = needs_;
   done_.assign(count, false);
   readers_left_.assign(buffers_.size(), 0);
   external_.assign(buffers_.size(), false);
@@ -88,27 +92,26 @@ std::vector<int32_t> ListScheduler::order(ScheduleRule rule) {
   return order_;
 }
 
-std::vector<int32_t> ListScheduler::pulled(int32_t n) const {
-  std::set<int32_t> found{n};
-  std::vector<int32_t> open{n};
-  while (!open.empty()) {
-    const int32_t reader = open.back();
-    open.pop_back();
-    for (const Value input : node(reader).inputs) {
-      const int32_t producer = graph_.producer(input);
-      if (producer >= 0 && !done_[static_cast<size_t>(producer)] && found.insert(producer).second)
-        open.push_back(producer);
-    }
+const std::vector<int32_t>& ListScheduler::pulled(int32_t n) {
+  pulled_.clear();
+  const auto pull = [&](int32_t other) {
+    if (other < 0 || done_[static_cast<size_t>(other)] || is_pulled_[static_cast<size_t>(other)]) return;
+    is_pulled_[static_cast<size_t>(other)] = true;
+    pulled_.push_back(other);
+  };
+  pull(n);
+  for (size_t i = 0; i < pulled_.size(); ++i) {
+    for (const Value input : node(pulled_[i]).inputs) pull(graph_.producer(input));
     // The transfers of a group end in the order in which they began.
-    const int32_t earlier = previous_done_[static_cast<size_t>(reader)];
-    if (earlier >= 0 && !done_[static_cast<size_t>(earlier)] && found.insert(earlier).second)
-      open.push_back(earlier);
+    pull(previous_done_[static_cast<size_t>(pulled_[i])]);
   }
-  return {found.begin(), found.end()};
+  for (const int32_t m : pulled_) is_pulled_[static_cast<size_t>(m)] = false;
+  std::ranges::sort(pulled_);
+  return pulled_;
 }
 
 int64_t ListScheduler::growth(int32_t n) {
-  const std::vector<int32_t> nodes = pulled(n);
+  const std::vector<int32_t>& nodes = pulled(n);
   int64_t taken = 0;
   int64_t freed = 0;
   const auto bytes = [&](size_t id) { return graph_.type(Value{static_cast<int32_t>(id)}).bytes(); };
@@ -124,8 +127,8 @@ int64_t ListScheduler::growth(int32_t n) {
   return taken - freed;
 }
 
-bool ListScheduler::waits(int32_t n) const {
-  const std::vector<int32_t> nodes = pulled(n);
+bool ListScheduler::waits(int32_t n) {
+  const std::vector<int32_t>& nodes = pulled(n);
   return std::any_of(nodes.begin(), nodes.end(), [&](int32_t m) { return ends_collective(node(m)); });
 }
 

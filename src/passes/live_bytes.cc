@@ -1,6 +1,7 @@
 #include "passes/live_bytes.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "graph/op_def.h"
 
@@ -9,12 +10,15 @@ namespace {
 
 class Simulation {
  public:
-  explicit Simulation(const Graph& graph)
+  Simulation(const Graph& graph, std::span<const int32_t> order)
       : graph_(graph),
+        order_(order),
         buffer_(view_origins(graph)),
         last_read_(buffer_.size(), -1),
         external_(buffer_.size(), false) {
-    const auto steps = static_cast<int32_t>(graph.nodes().size());
+    const auto steps = static_cast<int32_t>(order.size());
+    std::vector<int32_t> step_of(order.size());  // per node
+    for (int32_t n = 0; n < steps; ++n) step_of[static_cast<size_t>(order[static_cast<size_t>(n)])] = n;
     for (int32_t n = 0; n < steps; ++n)
       for (const Value input : node(n).inputs) last_read_[at(input)] = n;
     for (const GraphOutput& output : graph.outputs()) last_read_[at(output.value)] = steps;
@@ -22,14 +26,15 @@ class Simulation {
     for (const GraphOutput& output : graph.outputs()) {
       if (!output.target.valid()) continue;
       const int32_t writer = graph.producer(buffer_[static_cast<size_t>(output.value.id)]);
-      if (writer >= 0 && last_read_[at(output.target)] <= writer) external_[at(output.value)] = true;
+      if (writer >= 0 && last_read_[at(output.target)] <= step_of[static_cast<size_t>(writer)])
+        external_[at(output.value)] = true;
     }
   }
 
   int64_t peak() {
     int64_t live = 0;
     int64_t peak = 0;
-    for (int32_t n = 0; n < static_cast<int32_t>(graph_.nodes().size()); ++n) {
+    for (int32_t n = 0; n < static_cast<int32_t>(order_.size()); ++n) {
       if (!node(n).op->traits.view)
         for (size_t i = 0; i < node(n).outputs.size(); ++i) live += allocated(n, static_cast<int>(i));
       peak = std::max(peak, live);
@@ -39,7 +44,10 @@ class Simulation {
   }
 
  private:
-  const Node& node(int32_t n) const { return graph_.nodes()[static_cast<size_t>(n)]; }
+  // That runs as step n.
+  const Node& node(int32_t n) const {
+    return graph_.nodes()[static_cast<size_t>(order_[static_cast<size_t>(n)])];
+  }
   size_t at(Value value) const { return static_cast<size_t>(buffer_[static_cast<size_t>(value.id)].id); }
   int64_t bytes(Value value) const { return graph_.type(value).bytes(); }
 
@@ -78,6 +86,7 @@ class Simulation {
   }
 
   const Graph& graph_;
+  std::span<const int32_t> order_;
   std::vector<Value> buffer_;
   std::vector<int32_t> last_read_;  // per buffer
   std::vector<bool> external_;      // per buffer: belongs to the caller
@@ -95,6 +104,14 @@ std::vector<Value> view_origins(const Graph& graph) {
   return origins;
 }
 
-int64_t peak_live_bytes(const Graph& graph) { return Simulation(graph).peak(); }
+int64_t peak_live_bytes(const Graph& graph) {
+  std::vector<int32_t> order(graph.nodes().size());
+  std::iota(order.begin(), order.end(), 0);
+  return peak_live_bytes(graph, order);
+}
+
+int64_t peak_live_bytes(const Graph& graph, std::span<const int32_t> order) {
+  return Simulation(graph, order).peak();
+}
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <optional>
 
 #include "base/error.h"
 #include "base/nearest.h"
@@ -37,6 +38,11 @@ bool asks_for_bf16(const Graph&, const PassOptions& options) { return options.co
 bool asks_for_shards(const Graph&, const PassOptions& options) { return !options.shard.empty(); }
 bool asks_for_units(const Graph&, const PassOptions& options) { return !options.units.empty(); }
 bool asks_for_epilogues(const Graph&, const PassOptions& options) { return options.product_epilogues; }
+// Without a policy only marks of blocks are left to take out.
+bool asks_for_recomputation(const Graph& graph, const PassOptions& options) {
+  return options.recompute != Recompute::kNone ||
+         std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->name == "checkpoint"; });
+}
 bool has_collectives(const Graph& graph, const PassOptions&) {
   return std::ranges::any_of(graph.nodes(), [](const Node& node) { return node.op->traits.collective; });
 }
@@ -66,7 +72,7 @@ constexpr std::array kPasses = {
     Pass{"product_epilogues", "products take along what follows them, where the backend has such products",
          Stage::kDifferentiated, true, take_product_epilogues, asks_for_epilogues},
     Pass{"recompute", "runs parts of forward again to keep less for backward", Stage::kDifferentiated, false,
-         recompute},
+         recompute, asks_for_recomputation},
     Pass{"patterns", "gives groups of ops the kernels made for them", Stage::kDifferentiated, true,
          apply_library_patterns},
     Pass{"norm_patterns", "norms take along the additions to the residual stream beside them",
@@ -115,7 +121,8 @@ Graph run_passes(const Graph& graph, const PassOptions& options, std::vector<Pas
     for (const std::string& name : *names) find_pass(name);
   for (const std::string* name : {&options.start_after, &options.stop_after})
     if (!name->empty()) find_pass(*name);
-  Graph current = graph;
+  std::optional<Graph> made;  // none: the graph as it was given
+  const auto current = [&]() -> const Graph& { return made ? *made : graph; };
   // Without autodiff, the graph is for inference or was differentiated before.
   Stage stage = listed(options.disabled, "autodiff") ? Stage::kDifferentiated : Stage::kImported;
   std::span<const Pass> to_run = kPasses;
@@ -131,19 +138,19 @@ Graph run_passes(const Graph& graph, const PassOptions& options, std::vector<Pas
       continue;
     }
     const auto start = std::chrono::steady_clock::now();
-    const bool applies = pass.applies(current, options);
-    if (applies) current = pass.run(current, options);
+    const bool applies = pass.applies(current(), options);
+    if (applies) made = pass.run(current(), options);
     const bool later = pass.stage > stage;
     stage = std::max(stage, pass.stage);
-    if (applies || later) verify(current, stage);
+    if (applies || later) verify(current(), stage);
     if (timings != nullptr) {
       const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
       timings->push_back({pass.name, elapsed.count()});
     }
-    if (options.dump && listed(options.dump_after, pass.name)) options.dump(pass.name, current);
+    if (options.dump && listed(options.dump_after, pass.name)) options.dump(pass.name, current());
     if (options.stop_after == pass.name) break;
   }
-  return current;
+  return made ? *std::move(made) : graph;
 }
 
 }  // namespace lockstep

@@ -1,6 +1,7 @@
 #include "passes/schedule.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "graph/op_def.h"
 #include "graph/rewriter.h"
@@ -9,6 +10,8 @@
 
 namespace lockstep {
 namespace {
+
+constexpr std::string_view kProgram = "program";
 
 Graph reordered(const Graph& graph, const std::vector<int32_t>& order) {
   Rewriter rewriter(graph);
@@ -21,24 +24,26 @@ Graph reordered(const Graph& graph, const std::vector<int32_t>& order) {
 Graph schedule(const Graph& graph, const PassOptions& options) {
   struct Candidate {
     std::string_view name;
-    Graph graph;
+    std::vector<int32_t> order;
     int64_t peak;
   };
   ListScheduler scheduler(graph);
   std::vector<Candidate> candidates;
-  const auto consider = [&](std::string_view name, Graph candidate) {
-    const int64_t peak = peak_live_bytes(candidate);
-    candidates.push_back({name, std::move(candidate), peak});
+  const auto consider = [&](std::string_view name, std::vector<int32_t> order) {
+    const int64_t peak = peak_live_bytes(graph, order);
+    candidates.push_back({name, std::move(order), peak});
   };
   // The first of equals wins: eager makes gradients available earliest, program order is what the author
   // wrote.
-  consider("eager", reordered(graph, scheduler.order(ScheduleRule::kEager)));
+  consider("eager", scheduler.order(ScheduleRule::kEager));
   // A transfer that hides behind other work holds its buffers longer: with transfers the order that hides
   // them is taken, whatever its bytes.
   const auto nodes = graph.nodes();
   if (std::none_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.op->is_start(); })) {
-    consider("program", graph);
-    consider("greedy", reordered(graph, scheduler.order(ScheduleRule::kGreedy)));
+    std::vector<int32_t> program(nodes.size());
+    std::iota(program.begin(), program.end(), 0);
+    consider(kProgram, std::move(program));
+    consider("greedy", scheduler.order(ScheduleRule::kGreedy));
   }
   size_t best = 0;
   for (size_t i = 1; i < candidates.size(); ++i)
@@ -47,7 +52,7 @@ Graph schedule(const Graph& graph, const PassOptions& options) {
     for (size_t i = 0; i < candidates.size(); ++i)
       options.explain("schedule", fmt::format("{} order: {} bytes alive at most{}", candidates[i].name,
                                               candidates[i].peak, i == best ? " (taken)" : ""));
-  return std::move(candidates[best].graph);
+  return candidates[best].name == kProgram ? graph : reordered(graph, candidates[best].order);
 }
 
 }  // namespace lockstep

@@ -33,6 +33,18 @@ TEST(LiveBytes, AnUpdateIsWrittenIntoItsTarget) {
             404);
 }
 
+TEST(LiveBytes, AnotherOrderCountsAsAGraphInThatOrder) {
+  const Graph graph = graph_of(R"(graph f(w: f32[100] @param, x: f32[100]) {
+    a = exp(x)  b = reshape(a) {shape=[10,10]}  c = neg(w)  s = sum(w)  d = sum(b)  return s, d, w <- c
+  })");
+  const std::vector<int32_t> order = {3, 0, 1, 4, 2};
+  const Graph ordered = graph_of(R"(graph f(w: f32[100] @param, x: f32[100]) {
+    s = sum(w)  a = exp(x)  b = reshape(a) {shape=[10,10]}  d = sum(b)  c = neg(w)  return s, d, w <- c
+  })");
+  EXPECT_EQ(peak_live_bytes(graph, order), peak_live_bytes(ordered));
+  EXPECT_NE(peak_live_bytes(graph, order), peak_live_bytes(graph));
+}
+
 TEST(Schedule, AddsGradientsUpAsSoonAsTheyAreKnown) {
   expect_rewrite(scheduled,
                  R"(graph f(x: f32[1024], grad.a: f32[1024] @grad, grad.b: f32[1024] @grad) {

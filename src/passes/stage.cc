@@ -77,7 +77,7 @@ std::vector<int> balanced(const std::vector<double>& cost, int groups) {
 std::string slot_name(std::string_view value) { return fmt::format("slot.{}", value); }
 
 int StageMap::stage_of(std::string_view param) const {
-  const auto found = params.find(std::string(param));
+  const auto found = params.find(param);
   return found == params.end() ? 0 : found->second;
 }
 
@@ -139,6 +139,7 @@ class Assignment {
         stage_(graph.nodes().size(), kFree),
         of_weights_(made_of_weights(graph)) {
     LOCKSTEP_CHECK(loss_ >= 0, "graph {} is not differentiated", graph.name());
+    for (const GraphInput& input : graph.inputs()) of_input_.push_back(stage_of(input));
     for (int32_t n = 0; n <= loss_; ++n) stage_[at(n)] = forward_stage(n);
     find_readers();
     for (const GraphOutput& output : graph.outputs())
@@ -159,16 +160,17 @@ class Assignment {
            });
   }
   // Of a parameter, or of what receives its gradient; kFree for data.
-  int of_input(Value input) const {
-    const Role role = graph_.role(input);
-    const std::string& name = graph_.name(input);
-    if (is_param(role)) return map_.stage_of(name);
-    if (role == Role::kGrad) return map_.stage_of(name.substr(grad_name("").size()));
-    return kFree;
-  }
+  int of_input(Value input) const { return of_input_[static_cast<size_t>(graph_.output_index(input))]; }
 
  private:
   static size_t at(int32_t n) { return static_cast<size_t>(n); }
+
+  int stage_of(const GraphInput& input) const {
+    const std::string_view name = graph_.name(input.value);
+    if (is_param(input.role)) return map_.stage_of(name);
+    if (input.role == Role::kGrad) return map_.stage_of(name.substr(grad_name("").size()));
+    return kFree;
+  }
 
   bool has_input(Value input, int stage) const {
     const int of = of_input(input);
@@ -234,7 +236,8 @@ class Assignment {
   const Graph& graph_;
   StageMap map_;
   int32_t loss_;
-  std::vector<int> stage_;
+  std::vector<int> of_input_;  // per input
+  std::vector<int> stage_;     // per node
   std::vector<bool> of_weights_;
   std::vector<std::set<int>> here_;
   std::map<int32_t, int> pinned_;

@@ -1,7 +1,8 @@
 #include "prepare/layouts.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
+#include <span>
 #include <thread>
 #include <tuple>
 
@@ -63,27 +64,33 @@ class LayoutPlanner {
     state_ = state_bytes(model_, job_train_options(alone, job));
   }
 
+  // The layouts of one mesh.
+  void plan(std::span<PlannedLayout* const> layouts) {
+    SharedGraphs graphs(&graphs_);
+    for (PlannedLayout* const layout : layouts) *layout = plan(layout->layout, graphs);
+  }
+
+ private:
   // With the least recomputation that fits, else with the most: where that does not, none does. State is
   // moved to the host's memory where nothing else makes it fit.
-  PlannedLayout plan(Layout layout) const {
+  PlannedLayout plan(Layout layout, SharedGraphs& graphs) const {
     layout.recompute = Recompute::kBlock;
-    PlannedLayout most = attempt(layout);
+    PlannedLayout most = attempt(layout, graphs);
     const bool may_offload = !most.planned || most.bytes - most.state <= devices_.bytes;
     if (!most.fits && most.refused.empty() && may_offload && spec_.device != DeviceKind::kCpu) {
       layout.offload = true;
-      if (PlannedLayout offloaded = attempt(layout); offloaded.fits) most = offloaded;
+      if (PlannedLayout offloaded = attempt(layout, graphs); offloaded.fits) most = offloaded;
     }
     if (!most.fits) return most;
     for (const Recompute recompute : {Recompute::kNone, Recompute::kFused, Recompute::kCheap}) {
       if (recompute < spec_.train.recompute) continue;
       layout.recompute = recompute;
-      if (const PlannedLayout planned = attempt(layout, Telling::kWhetherItFits); planned.fits)
+      if (PlannedLayout planned = attempt(layout, graphs, Telling::kWhetherItFits); planned.fits)
         return planned;
     }
     return most;
   }
 
- private:
   JobFacts facts() const { return {.parameters = parameter_count(model_), .train_samples = {}}; }
 
   JobSpec split(const Layout& layout) const {
@@ -105,7 +112,7 @@ class LayoutPlanner {
   // What is asked of an attempt: all that the fullest device takes, or only whether it fits.
   enum class Telling : uint8_t { kAll, kWhetherItFits };
 
-  PlannedLayout attempt(const Layout& layout, Telling telling = Telling::kAll) const {
+  PlannedLayout attempt(const Layout& layout, SharedGraphs& graphs, Telling telling = Telling::kAll) const {
     PlannedLayout planned;
     planned.layout = layout;
     try {
@@ -118,7 +125,7 @@ class LayoutPlanner {
       // The first stage holds the activations of most microbatches and the table of tokens, the last one the
       // head. Owners have unequally much by a block, the last ones most (slice_of).
       for (const int64_t stage : {int64_t{0}, layout.pipeline - 1}) {
-        take_fuller(planned, spec, job, (stage + 1) * layout.data * layout.tensor - 1);
+        take_fuller(planned, graphs, spec, job, (stage + 1) * layout.data * layout.tensor - 1);
         planned.fits = planned.bytes <= devices_.bytes;
         if (layout.pipeline == 1 || (telling == Telling::kWhetherItFits && !planned.fits)) break;
       }
@@ -128,8 +135,9 @@ class LayoutPlanner {
     return planned;
   }
 
-  void take_fuller(PlannedLayout& planned, const JobSpec& spec, const ResolvedJob& job, int64_t rank) const {
-    const JobPlan plan = plan_job(spec, job, model_, inputs_, *backend_, {}, static_cast<int>(rank), &shared_);
+  void take_fuller(PlannedLayout& planned, SharedGraphs& graphs, const JobSpec& spec, const ResolvedJob& job,
+                   int64_t rank) const {
+    const JobPlan plan = plan_job(spec, job, model_, inputs_, *backend_, {}, static_cast<int>(rank), &graphs);
     const TrainMemory& memory = plan.memory;
     const int64_t bytes = memory.bytes() + plan.beside.evaluation;
     if (bytes <= planned.bytes) return;
@@ -146,7 +154,7 @@ class LayoutPlanner {
   Model model_;
   StateBytes state_;
   std::unique_ptr<Backend> backend_ = make_null_backend();  // outlives the plans that are shared
-  mutable SharedGraphs shared_;
+  SharedGraphs graphs_;
 };
 
 // What a layout costs in time, coarsely and in this order: state across the bus, recomputation, sums inside
@@ -182,29 +190,25 @@ std::vector<std::string> settings_of(const Layout& layout) {
 
 std::vector<PlannedLayout> plan_layouts(const JobSpec& spec, const InputSizes& inputs,
                                         const DeviceSet& devices) {
-  std::vector<Layout> asked;
+  std::vector<PlannedLayout> layouts;
   for (const int64_t tensor : divisors(devices.count)) {
     if (tensor > kMostTensor) continue;
     for (const int64_t pipeline : divisors(devices.count / tensor)) {
       const int64_t data = devices.count / tensor / pipeline;
       for (int64_t zero = 0; zero <= (data > 1 ? kLastStage : 0); ++zero)
-        asked.push_back({data, pipeline, tensor, zero});
+        layouts.emplace_back().layout = {data, pipeline, tensor, zero};
     }
   }
-  const LayoutPlanner planner(spec, inputs, devices);
-  std::vector<PlannedLayout> layouts(asked.size());
-  // Neighbours in this order have least in common: threads that need the same graph wait for the one who
-  // makes it.
-  std::vector<size_t> order(asked.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::stable_sort(order, {}, [&](size_t i) {
-    return std::tuple(asked[i].zero, asked[i].pipeline * asked[i].tensor, asked[i].tensor);
-  });
+  // One with few stages takes longest. Neighbours in this order differ in the tensor ranks: threads that need
+  // the same graph wait for the one who makes it.
+  std::map<std::pair<int64_t, int64_t>, std::vector<PlannedLayout*>> by_mesh;
+  for (PlannedLayout& one : layouts) by_mesh[{one.layout.pipeline, -one.layout.tensor}].push_back(&one);
+  std::vector<std::vector<PlannedLayout*>> meshes;
+  for (auto& [mesh, of_it] : by_mesh) meshes.push_back(std::move(of_it));
+  LayoutPlanner planner(spec, inputs, devices);
   ThreadPool pool(static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
-  pool.run(static_cast<int64_t>(order.size()), [&](int64_t i) {
-    const size_t at = order[static_cast<size_t>(i)];
-    layouts[at] = planner.plan(asked[at]);
-  });
+  pool.run(static_cast<int64_t>(meshes.size()),
+           [&](int64_t i) { planner.plan(meshes[static_cast<size_t>(i)]); });
   std::stable_sort(layouts.begin(), layouts.end(), [](const PlannedLayout& a, const PlannedLayout& b) {
     if (a.fits != b.fits) return a.fits;
     return a.fits ? price(a.layout) < price(b.layout) : a.refused.empty() && !b.refused.empty();

@@ -11,14 +11,17 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-std::vector<PlannedLayout> layouts_of(const DeviceSet& devices,
-                                      const std::vector<std::string>& overrides = {}) {
-  const JobSpec spec = parse_job(
+JobSpec job_with(const std::vector<std::string>& overrides) {
+  return parse_job(
       "model: {family: gpt, layers: 4, dim: 128, heads: 4, vocab: 512, seq: 64}\n"
       "data: {train: {format: synthetic, samples: 64}}\n"
       "train: {steps: 2, global_batch: 16, microbatch: 2, lr: {base: 1e-3}}\n",
       "job.yaml", overrides);
-  return plan_layouts(spec, {}, devices);
+}
+
+std::vector<PlannedLayout> layouts_of(const DeviceSet& devices,
+                                      const std::vector<std::string>& overrides = {}) {
+  return plan_layouts(job_with(overrides), {}, devices);
 }
 
 const PlannedLayout& stage(const std::vector<PlannedLayout>& layouts, int64_t zero) {
@@ -37,23 +40,37 @@ TEST(Layouts, WhatFitsEasilyIsNotSplitAndRecomputesNothing) {
   EXPECT_EQ(settings_of(first), std::vector<std::string>{"strategy.workers=4"});
 }
 
-TEST(Layouts, APlannedLayoutIsThePlanOfItsJob) {
-  const PlannedLayout planned = stage(layouts_of({4, 1024 * kMiB}), 1);
-  std::vector<std::string> settings = settings_of(planned.layout);
-  settings.emplace_back("strategy.leaves=8");
-  const JobSpec spec = parse_job(
-      "model: {family: gpt, layers: 4, dim: 128, heads: 4, vocab: 512, seq: 64}\n"
-      "data: {train: {format: synthetic, samples: 64}}\n"
-      "train: {steps: 2, global_batch: 16, microbatch: 2, lr: {base: 1e-3}}\n",
-      "job.yaml", settings);
+// Of the workers that are looked at; planned by itself, with nothing that other layouts made.
+int64_t fullest_of(const Layout& layout, const std::string& leaves) {
+  std::vector<std::string> settings = settings_of(layout);
+  settings.push_back(leaves);
+  const JobSpec spec = job_with(settings);
+  const Model model = build_job_model(spec, {});
   const auto backend = make_null_backend();
   int64_t fullest = 0;  // owners have unequally much by a block
-  for (const int rank : {0, 3}) {
-    const JobPlan plan = plan_job(spec, resolve(spec), build_job_model(spec, {}), {}, *backend, {}, rank);
+  for (const int64_t stage : {int64_t{0}, layout.pipeline - 1}) {
+    const auto rank = static_cast<int>((stage + 1) * layout.data * layout.tensor - 1);
+    const JobPlan plan = plan_job(spec, resolve(spec), model, {}, *backend, {}, rank);
     fullest = std::max(fullest, plan.memory.bytes() + plan.beside.evaluation);
   }
-  EXPECT_EQ(planned.bytes, fullest);
-  EXPECT_EQ(planned.bytes, planned.parameters + planned.gradients + planned.state + planned.activations);
+  return fullest;
+}
+
+TEST(Layouts, EveryPlannedLayoutIsThePlanOfItsJob) {
+  // With room for everything, for some, and for what is moved to the host; leaves of one microbatch and of
+  // two.
+  for (const int64_t room : {1024, 14, 8})
+    for (const char* const leaves : {"strategy.leaves=8", "strategy.leaves=4"}) {
+      int64_t compared = 0;
+      for (const PlannedLayout& one : layouts_of({4, room * kMiB}, {leaves})) {
+        if (!one.planned || !one.refused.empty()) continue;
+        EXPECT_EQ(one.bytes, fullest_of(one.layout, leaves))
+            << fmt::format("{} {}", fmt::join(settings_of(one.layout), " "), leaves);
+        EXPECT_EQ(one.bytes, one.parameters + one.gradients + one.state + one.activations);
+        ++compared;
+      }
+      EXPECT_GT(compared, 5) << room << " MiB";
+    }
 }
 
 TEST(Layouts, LessMemoryAsksForMoreSplitting) {

@@ -4,7 +4,6 @@
 #include <array>
 #include <functional>
 #include <limits>
-#include <numeric>
 
 #include "base/error.h"
 
@@ -25,15 +24,14 @@ class Placer {
   }
 
   // Stops where it comes to no less than `limit`.
-  Packing run(const std::vector<size_t>& order, int64_t limit) && {
+  Packing run(const std::vector<std::pair<double, size_t>>& order, int64_t limit) && {
     packing_.peak = border_;
     for (size_t i = 0; i < intervals_.size(); ++i)
       if (intervals_[i].fixed_offset >= 0) put(i, intervals_[i].fixed_offset);
-    for (const size_t i : order)
-      if (intervals_[i].fixed_offset < 0 && intervals_[i].bytes > 0) {
-        put(i, best_offset(i));
-        if (packing_.peak >= limit) break;
-      }
+    for (const auto& [key, i] : order) {
+      put(i, best_offset(i));
+      if (packing_.peak >= limit) break;
+    }
     return std::move(packing_);
   }
 
@@ -56,6 +54,11 @@ class Placer {
                  : begin;
       best_gap = gap;
     };
+    // What comes behind `end` would not be taken.
+    const auto is_found = [&] {
+      if (best < 0) return false;
+      return fit_ == Fit::kTightest ? best_gap == bytes : fit_ == Fit::kLowest || end >= border_;
+    };
     // A gap over the border is two: nobody may cross it.
     const auto consider = [&](int64_t begin, int64_t until) {
       if (begin >= border_ || until <= border_) return take(begin, until);
@@ -68,6 +71,7 @@ class Placer {
       if (other.first > last || first > other.last) continue;
       consider(end, other.begin);
       end = std::max(end, other.end);
+      if (is_found()) return best;
     }
     // Free bytes below the border cost nothing; beyond it the arena grows.
     if (end < border_) consider(end, border_);
@@ -138,6 +142,9 @@ Packing pack_intervals(const std::vector<LiveInterval>& intervals, int64_t align
       Order{"start", [&](size_t i) { return -static_cast<double>(intervals[i].first); }},
       Order{"end", [&](size_t i) { return static_cast<double>(intervals[i].last); }},
       Order{"early end", [&](size_t i) { return -static_cast<double>(intervals[i].last); }}};
+  std::vector<size_t> placed;
+  for (size_t i = 0; i < intervals.size(); ++i)
+    if (intervals[i].fixed_offset < 0 && intervals[i].bytes > 0) placed.push_back(i);
   // Highest: the end of the region is written last, so what lives longest fits there and nowhere else.
   constexpr std::array<std::pair<Fit, const char*>, 3> kFits = {std::pair{Fit::kTightest, "tightest"},
                                                                 std::pair{Fit::kLowest, "lowest"},
@@ -146,14 +153,14 @@ Packing pack_intervals(const std::vector<LiveInterval>& intervals, int64_t align
   Packing best;
   best.peak = -1;
   for (const Order& order : orders) {
-    std::vector<size_t> indices(intervals.size());
-    std::iota(indices.begin(), indices.end(), size_t{0});
-    std::stable_sort(indices.begin(), indices.end(),
-                     [&](size_t a, size_t b) { return order.key(a) > order.key(b); });
+    std::vector<std::pair<double, size_t>> sorted;
+    for (const size_t i : placed) sorted.emplace_back(-order.key(i), i);
+    std::ranges::sort(sorted);
     for (const auto& [fit, fit_name] : kFits) {
       if (best.peak == lower_bound) break;
+      if (fit == Fit::kHighest && border == 0) continue;  // the lowest, where no gap is below the border
       const int64_t limit = best.peak >= 0 ? best.peak : std::numeric_limits<int64_t>::max();
-      Packing packing = Placer(intervals, alignment, border, fit).run(indices, limit);
+      Packing packing = Placer(intervals, alignment, border, fit).run(sorted, limit);
       if (packing.peak >= limit) continue;
       best = std::move(packing);
       best.order = std::string(order.name) + ", " + fit_name;

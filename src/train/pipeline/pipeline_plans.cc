@@ -9,9 +9,15 @@ namespace {
 
 constexpr int64_t kAlignment = 256;
 
+constexpr std::string_view kLastOfOrder = "schedule";
+
+Graph schedule_part(const Graph& part, const PassOptions& passes) {
+  return part.outputs().empty() ? part : run_passes(part, passes);
+}
+
 std::optional<Plan> plan_part(const Graph& part, Backend& backend, PassOptions passes) {
   if (part.outputs().empty()) return std::nullopt;
-  passes.start_after = kLastBeforeStages;
+  passes.start_after = kLastOfOrder;
   return compile_plan(part, backend, passes);
 }
 
@@ -51,8 +57,19 @@ int64_t StagePlans::slot_bytes() const {
   return bytes;
 }
 
-PipelinePlans plan_pipeline(const StageCut& cut, Backend& backend, const PassOptions& passes,
-                            const PipelineShape& shape, int rank) {
+StageGraphs schedule_stage(const StageCut& cut, int stage, PassOptions passes) {
+  passes.start_after = kLastBeforeStages;
+  passes.stop_after = kLastOfOrder;
+  StageGraphs graphs = cut.stage(stage);
+  graphs.forward = schedule_part(graphs.forward, passes);
+  for (std::vector<Graph>* parts : {&graphs.backward, &graphs.weights})
+    for (Graph& part : *parts) part = schedule_part(part, passes);
+  return graphs;
+}
+
+PipelinePlans plan_pipeline(const StageCut& cut, const std::function<const StageGraphs&(int)>& scheduled,
+                            Backend& backend, const PassOptions& passes, const PipelineShape& shape,
+                            int rank) {
   PipelinePlans plans;
   plans.shape = shape;
   plans.rank = rank;
@@ -62,7 +79,7 @@ PipelinePlans plan_pipeline(const StageCut& cut, Backend& backend, const PassOpt
   plans.inputs.emplace(cut.ops(), "inputs");
   const std::vector<int64_t> slots = slots_of_stages(shape);
   for (int stage = rank; stage < shape.stages(); stage += shape.ranks) {
-    const StageGraphs from = cut.stage(stage);
+    const StageGraphs& from = scheduled(stage);
     StagePlans& one = plans.stages.emplace_back();
     one.stage = stage;
     one.slots = slots[static_cast<size_t>(stage)];

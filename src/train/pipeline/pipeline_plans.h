@@ -3,6 +3,7 @@
 #pragma once
 #include <array>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,8 +47,12 @@ int64_t padded_slot_bytes(const Type& type);
 // a graph ends.
 inline constexpr std::string_view kLastBeforeStages = "patterns";
 
-// `passes`: with the units of this rank's parameters where these are split.
-PipelinePlans plan_pipeline(const StageCut& cut, Backend& backend, const PassOptions& passes,
-                            const PipelineShape& shape, int rank);
+// The graphs of a stage in the order that they run in, whatever units its parameters are gathered in.
+StageGraphs schedule_stage(const StageCut& cut, int stage, PassOptions passes);
+
+// `scheduled`: gives these. `passes`: with the units of this rank's parameters where these are split.
+PipelinePlans plan_pipeline(const StageCut& cut, const std::function<const StageGraphs&(int)>& scheduled,
+                            Backend& backend, const PassOptions& passes, const PipelineShape& shape,
+                            int rank);
 
 }  // namespace lockstep

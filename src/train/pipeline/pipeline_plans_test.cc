@@ -20,7 +20,11 @@ PipelinePlans planned(const Model& model, const PassOptions& passes = {}) {
   whole.accumulate_gradients = true;
   const Graph added = run_passes(model.graph, whole);
   const StageCut cut({&written, &added}, assign_stages(model.graph, kStages), false);
-  return plan_pipeline(cut, *backend, passes, shape, 0);
+  std::map<int, StageGraphs> graphs;
+  const auto scheduled = [&](int stage) -> const StageGraphs& {
+    return graphs.emplace(stage, schedule_stage(cut, stage, passes)).first->second;
+  };
+  return plan_pipeline(cut, scheduled, *backend, passes, shape, 0);
 }
 
 // What lies on the line between two blocks: the residual stream, and its gradient. Both addends of the sum

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "comm/mesh.h"
 #include "runtime/flat.h"
@@ -53,6 +54,22 @@ class ModelHolders {
     const auto found = copies_.find(tensor);
     return found != copies_.end() && is_with(rank, tensor) &&
            found->second.contains(mesh_.coordinate(MeshAxis::kPipeline, rank));
+  }
+  // What those hold of a layout of the whole model who differ in it: by pipeline coordinate, then tensor.
+  std::vector<FlatLayout> layouts_of(const FlatLayout& whole) const {
+    if (!is_split()) return {whole};
+    std::vector<FlatLayout> layouts(static_cast<size_t>(mesh_.pipeline * mesh_.tensor),
+                                    FlatLayout(whole.dtype()));
+    for (const FlatEntry& entry : whole.entries()) {
+      const int stage = stage_of(entry.name);
+      const auto piece = tensor_.find(entry.name);
+      for (int tensor = 0; tensor < mesh_.tensor; ++tensor)
+        if (piece == tensor_.end() || piece->second == tensor) {
+          const int place = stage % mesh_.pipeline * mesh_.tensor + tensor;
+          layouts[static_cast<size_t>(place)].add(entry.name, entry.shape, entry.block, stage);
+        }
+    }
+    return layouts;
   }
   // What a worker holds of a layout of the whole model.
   FlatLayout layout_of(int rank, const FlatLayout& whole) const {

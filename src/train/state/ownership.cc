@@ -23,10 +23,14 @@ Buckets Ownership::buckets(const FlatLayout& layout) const {
 
 std::vector<Slice> Ownership::owned_by(int rank, const FlatLayout& layout) const {
   if (!is_split()) return {slice_of(layout.numel(), place_.count, place_.index)};
+  return owned_by(rank, buckets(layout));
+}
+
+std::vector<Slice> Ownership::owned_by(int rank, const Buckets& buckets) const {
   std::vector<Slice> slices;
-  const Buckets all = buckets(layout);
-  for (int64_t b = 0; b < all.gradient_count(); ++b) {
-    const Slice bucket = all[b];
+  slices.reserve(static_cast<size_t>(buckets.gradient_count()));
+  for (int64_t b = 0; b < buckets.gradient_count(); ++b) {
+    const Slice bucket = buckets[b];
     const Slice own = slice_of(bucket.size(), zero_.workers, rank);
     slices.push_back({bucket.begin + own.begin, bucket.begin + own.end});
   }

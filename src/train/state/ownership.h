@@ -71,6 +71,8 @@ class Ownership {
   std::vector<Slice> owned(const FlatLayout& layout) const { return owned_by(zero_.rank, layout); }
   // Where the state is split, those of another.
   std::vector<Slice> owned_by(int rank, const FlatLayout& layout) const;
+  // The same, of the buckets of the layout.
+  std::vector<Slice> owned_by(int rank, const Buckets& buckets) const;
 
  private:
   bool shared_;

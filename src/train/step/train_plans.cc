@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "comm/leaf_split.h"
+#include "graph/text.h"
 #include "passes/autodiff.h"
 #include "train/sums/owned_gathers.h"
 #include "train/sums/sum_tree.h"
@@ -56,20 +57,33 @@ class PartGraphs {
   static constexpr std::string_view kLastShared = "schedule";
 
  private:
-  // The last one that knows nothing of recomputation either.
+  // Up to here policies of recomputation make no difference, or only whether marks of blocks are kept.
   static constexpr std::string_view kLastAlike = "row_gradients";
+  static constexpr std::string_view kLastButMarks = "product_epilogues";
+
+  static std::string_view before(std::string_view last) {
+    if (last == kLastShared) return kLastBeforeStages;
+    if (last == kLastBeforeStages) return kLastButMarks;
+    return last == kLastButMarks ? kLastAlike : std::string_view();
+  }
+
+  std::string key_after(std::string_view last) const {
+    if (last == kLastAlike) return tensor_;
+    if (last != kLastButMarks) return key();
+    return fmt::format("{}{}", tensor_, passes_.recompute == Recompute::kBlock ? ", marks" : "");
+  }
 
   const Graph& after(std::string_view last, bool added) {
-    const std::string& part = last == kLastAlike ? tensor_ : key();
-    return shared_.once(fmt::format("after {}, {}, {}", last, added ? "added" : "written", part), [&] {
-      const std::string_view before = last == kLastShared         ? kLastBeforeStages
-                                      : last == kLastBeforeStages ? kLastAlike
-                                                                  : std::string_view();
+    // What pipelines are cut from is for all of them; a model that is not cut has this order alone.
+    SharedGraphs& shared = last == kLastShared ? shared_ : shared_.of_all();
+    const std::string key =
+        fmt::format("after {}, {}, {}", last, added ? "added" : "written", key_after(last));
+    return shared.once(key, [&] {
       PassOptions passes = passes_;
       passes.accumulate_gradients = added;
-      passes.start_after = before;
+      passes.start_after = before(last);
       passes.stop_after = last;
-      return run_passes(before.empty() ? model_.graph : after(before, added), passes);
+      return run_passes(passes.start_after.empty() ? model_.graph : after(before(last), added), passes);
     });
   }
 
@@ -79,14 +93,36 @@ class PartGraphs {
   SharedGraphs& shared_;
 };
 
-void plan_backward(TrainPlans& plans, PartGraphs& graphs, Backend& backend, const TrainOptions& options,
-                   PassOptions passes) {
+// The plans of a job's layouts: each its own, or, where they are only looked at, one for all that are alike.
+class Plans {
+ public:
+  Plans(SharedGraphs& shared, bool looked_at) : shared_(shared), looked_at_(looked_at) {}
+
+  template <typename Make>
+  PlanHandle once(const std::string& key, const Make& make) {
+    const auto owned = [&] { return std::make_shared<Plan>(make()); };
+    return looked_at_ ? shared_.once("plan of " + key, owned) : owned();
+  }
+
+ private:
+  SharedGraphs& shared_;
+  bool looked_at_;
+};
+
+void plan_backward(TrainPlans& plans, PartGraphs& graphs, Plans& all, Backend& backend,
+                   const TrainOptions& options, PassOptions passes) {
   const Region region = gradient_region(plans.layout, options);
   passes.start_after = PartGraphs::kLastShared;
-  plans[Phase::kBackward] = compile_plan(graphs.scheduled(false), backend, passes, region);
-  if (!options.accumulates()) return;
-  passes.accumulate_gradients = true;
-  plans[Phase::kAccumulate] = compile_plan(graphs.scheduled(true), backend, passes, region);
+  const auto plan = [&](bool added) {
+    // Parts and units follow from the layout, and this from the tensor rank.
+    const std::string key =
+        fmt::format("backward, {}, {}{}{}", added ? "added" : "written", graphs.key(),
+                    region.passing.empty() ? "" : ", passing by", passes.units.empty() ? "" : ", in units");
+    passes.accumulate_gradients = added;
+    return all.once(key, [&] { return compile_plan(graphs.scheduled(added), backend, passes, region); });
+  };
+  plans[Phase::kBackward] = plan(false);
+  if (options.accumulates()) plans[Phase::kAccumulate] = plan(true);
 }
 
 StageCut cut_into_stages(PartGraphs& graphs, const StageMap& map, const TrainOptions& options) {
@@ -97,12 +133,16 @@ StageCut cut_into_stages(PartGraphs& graphs, const StageMap& map, const TrainOpt
 
 // The update works on sums and parameters as they are stored, whatever forward computes in.
 // `alike`: of slices of one size one is planned, which takes what each of them takes.
-void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const TrainOptions& options,
-                 PassOptions passes, bool alike) {
+void plan_update(TrainPlans& plans, const Model& model, Plans& all, Backend& backend,
+                 const TrainOptions& options, PassOptions passes, bool alike) {
   passes.disabled.insert(passes.disabled.end(), {"autodiff", "bf16"});
+  passes.recompute = Recompute::kNone;  // there is no backward
   std::vector<RowTable> merged = plans.tables;
   for (RowTable& table : merged) table.ids *= options.microbatches;
-  const auto plan = [&](const Graph& graph) { return compile_plan(graph, backend, passes); };
+  const auto plan_with = [&](const Graph& graph, const PassOptions& some) {
+    return all.once(alike ? to_text(graph) : "", [&] { return compile_plan(graph, backend, some); });
+  };
+  const auto plan = [&](const Graph& graph) { return plan_with(graph, passes); };
   const std::vector<Slice> owned = options.ownership().owned(plans.layout);
   const auto average = [&](int64_t elements, const std::vector<RowTable>& tables) {
     return plan(build_ema_update({plans.layout.dtype(), {elements}}, tables, options.ema));
@@ -113,7 +153,11 @@ void plan_update(TrainPlans& plans, const Model& model, Backend& backend, const 
         plans.holders.is_split()
             ? squared_by(options.mesh_rank, plans.layout, plans.holders, options.ownership())
             : owned;
-    if (numel(squared) > 0) plans[Phase::kSquares] = plan(build_square_sums(plans.layout.dtype(), squared));
+    // One op of many pieces, which passes would only copy.
+    PassOptions none = passes;
+    none.start_after = PartGraphs::kLastShared;
+    if (numel(squared) > 0)
+      plans[Phase::kSquares] = plan_with(build_square_sums(plans.layout.dtype(), squared), none);
     plans[Phase::kNorm] = plan(build_norm_of_squares(plans.whole, merged, options.optimizer));
   } else {
     plans[Phase::kNorm] = plan(build_norm(plans.layout, merged, options.optimizer));
@@ -282,9 +326,11 @@ TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOpti
   const bool looked_at = shared != nullptr;
   SharedGraphs alone;
   if (shared == nullptr) shared = &alone;
+  Plans all_plans(*shared, looked_at);
   const auto in_leaves = [&](const TensorShare& share) -> const LeafModel& {
-    return shared->once(fmt::format("leaves {} of {}, rank {}", share.workers, share.leaves, share.index),
-                        [&] { return split_into_leaves(logical, share); });
+    return shared->of_all().once(
+        fmt::format("leaves {} of {}, rank {}", share.workers, share.leaves, share.index),
+        [&] { return split_into_leaves(logical, share); });
   };
   // What all workers have together, and what this one has.
   const Model* all = &logical;
@@ -300,15 +346,18 @@ TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOpti
                .model;
   const Model& model = *all;
   // The layout and the set of tables follow from the model alone, whatever other passes do.
-  const Graph& differentiated = shared->once(fmt::format("differentiated, {} leaves", options.tensor_leaves),
-                                             [&] { return differentiate(model.graph); });
+  const Graph& differentiated =
+      shared->of_all().once(fmt::format("differentiated, {} leaves", options.tensor_leaves),
+                            [&] { return differentiate(model.graph); });
   PassOptions passes = options.passes;
   // A row that is caught up late would have to repeat the rounding of every step that it missed.
   if (!supports_row_updates(options.optimizer) || trained_dtype(model.graph) != DType::kF32)
     passes.disabled.emplace_back("row_gradients");
   const bool row_gradients = std::count(passes.disabled.begin(), passes.disabled.end(), "row_gradients") == 0;
-  if (row_gradients) plans.tables = row_tables(differentiated);
-  plans.whole = shared->once(
+  if (row_gradients)
+    plans.tables = shared->of_all().once(fmt::format("tables, {} leaves", options.tensor_leaves),
+                                         [&] { return row_tables(differentiated); });
+  plans.whole = shared->of_all().once(
       fmt::format("layout, {} leaves{}", options.tensor_leaves, row_gradients ? ", lists of rows" : ""), [&] {
         return backward_order_layout(row_gradients ? make_row_gradients(differentiated, {}) : differentiated);
       });
@@ -339,19 +388,23 @@ TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOpti
                                         options.accumulates() ? "added" : "written", graphs.key());
     const auto plan = [&] {
       const StageCut& cut = shared->once(key, [&] { return cut_into_stages(graphs, plans.stages, options); });
-      return std::make_shared<PipelinePlans>(plan_pipeline(cut, backend, passes, shape, rank));
+      const auto scheduled = [&](int stage) -> const StageGraphs& {
+        return shared->once(fmt::format("{}, stage {}", key, stage),
+                            [&] { return schedule_stage(cut, stage, passes); });
+      };
+      return std::make_shared<PipelinePlans>(plan_pipeline(cut, scheduled, backend, passes, shape, rank));
     };
     // Stages that gather nothing are the same at every ZeRO stage.
-    const bool same = looked_at && passes.units.empty();
-    const std::string of = fmt::format("{}, rank {}, {} microbatches", key, rank, shape.microbatches);
-    plans.pipeline = same ? shared->once(of, plan) : plan();
+    const std::string of = fmt::format("{}, rank {}, {} microbatches{}", key, rank, shape.microbatches,
+                                       passes.units.empty() ? "" : ", in units");
+    plans.pipeline = looked_at ? shared->once(of, plan) : plan();
   } else {
     // Leaves are evaluated as the parameters that they are of, which the leader gathers.
     if (options.tensor_leaves == 1) plans.units = passes.units;
-    plan_backward(plans, graphs, backend, options, passes);
+    plan_backward(plans, graphs, all_plans, backend, options, passes);
   }
   passes.units.clear();
-  plan_update(plans, model, backend, options, passes, looked_at);
+  plan_update(plans, model, all_plans, backend, options, passes, looked_at);
   plans.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return plans;
@@ -359,11 +412,11 @@ TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOpti
 
 std::vector<const Plan*> TrainPlans::all() const {
   std::vector<const Plan*> there;
-  for (const std::optional<Plan>& plan : phases)
-    if (plan) there.push_back(&*plan);
+  for (const PlanHandle& plan : phases)
+    if (plan) there.push_back(plan.get());
   for (const SlicePlans& slice : slices)
-    for (const std::optional<Plan>* plan : {&slice.update, &slice.average})
-      if (*plan) there.push_back(&**plan);
+    for (const PlanHandle& plan : {slice.update, slice.average})
+      if (plan) there.push_back(plan.get());
   if (pipeline)
     for (const Plan* plan : pipeline->all()) there.push_back(plan);
   return there;

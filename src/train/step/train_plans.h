@@ -83,30 +83,33 @@ enum class Phase : uint8_t {
 };
 inline constexpr size_t kPhases = 10;
 
+// Owned by one step, or, of plans that are only looked at, by all that are alike.
+using PlanHandle = std::shared_ptr<Plan>;
+
 // Where the state is split: the update of one slice that this worker owns, and of its averages.
 struct SlicePlans {
   size_t slice = 0;  // of those that the worker owns
-  std::optional<Plan> update, average;
+  PlanHandle update, average;
 };
 
 struct TrainPlans {
-  FlatLayout layout;                      // of what this worker holds
-  FlatLayout whole;                       // of the model
-  ModelHolders holders;                   // of its parts
-  StageMap stages;                        // of a pipeline
-  LeafPieces pieces;                      // that are entries of `whole`, where the model is split into leaves
+  FlatLayout layout;     // of what this worker holds
+  FlatLayout whole;      // of the model
+  ModelHolders holders;  // of its parts
+  StageMap stages;       // of a pipeline
+  LeafPieces pieces;     // that are entries of `whole`, where the model is split into leaves
   // Instead of kBackward and kAccumulate. Plans that are only looked at may have it together.
   std::shared_ptr<PipelinePlans> pipeline;
-  std::vector<RowTable> tables;           // whose gradients are lists of rows
+  std::vector<RowTable> tables;  // whose gradients are lists of rows
   std::vector<FrozenParam> frozen;
   std::vector<ParamUnit> units;  // that parameters are gathered in; none where they are whole, or in stages
   int64_t square_stride = 0;     // of the parts of the norm, where workers exchange them (SquareGather)
-  std::array<std::optional<Plan>, kPhases> phases;
+  std::array<PlanHandle, kPhases> phases;
   std::deque<SlicePlans> slices;
   double milliseconds = 0;  // from the model's graph to all of them
 
-  std::optional<Plan>& operator[](Phase phase) { return phases[static_cast<size_t>(phase)]; }
-  const std::optional<Plan>& operator[](Phase phase) const { return phases[static_cast<size_t>(phase)]; }
+  PlanHandle& operator[](Phase phase) { return phases[static_cast<size_t>(phase)]; }
+  const PlanHandle& operator[](Phase phase) const { return phases[static_cast<size_t>(phase)]; }
   const Plan& backward() const { return *(*this)[Phase::kBackward]; }
   std::vector<const Plan*> all() const;  // those that are there
   int64_t arena_bytes() const;

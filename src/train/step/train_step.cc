@@ -131,7 +131,7 @@ void TrainStep::make_phases(TrainPlans& plans) {
   const bool reached =
       ownership_.splits_params() && backend_.memory() == MemoryKind::kHost && owners_->host();
   arena_ = reached ? peer_memory(*owners_, plans.arena_bytes()) : backend_.allocate(plans.arena_bytes());
-  const auto executable = [&](std::optional<Plan>& plan) {
+  const auto executable = [&](const PlanHandle& plan) {
     auto made = plan ? std::make_unique<Executable>(std::move(*plan), backend_, arena_) : nullptr;
     if (made && groups_.tensor != nullptr) made->bind_group(name_of(MeshAxis::kTensor), *groups_.tensor);
     return made;

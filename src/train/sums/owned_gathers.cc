@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
+#include <optional>
 
 #include "ops/norm_parts.h"
 
@@ -10,11 +10,6 @@ namespace lockstep {
 namespace {
 
 int64_t part_bytes(int64_t elements) { return elements / kFlatBlock * kNormPartBytes; }
-
-int64_t part_bytes_of(int rank, const FlatLayout& layout, const ModelHolders& holders,
-                      const Ownership& ownership) {
-  return part_bytes(numel(squared_by(rank, layout, holders, ownership)));
-}
 
 int64_t all_bytes(const FlatLayout& whole) { return part_bytes(whole.numel()); }
 
@@ -24,48 +19,75 @@ size_t first_entry(std::span<const FlatEntry> entries, const Slice& slice) {
   return static_cast<size_t>(behind - entries.begin()) - (behind == entries.begin() ? 0 : 1);
 }
 
-// Where tensor ranks hold the same, one of them makes its parts of the norm.
-std::vector<Slice> spoken_for(int rank, const FlatLayout& layout, const ModelHolders& holders,
-                              const std::vector<Slice>& slices) {
-  std::vector<Slice> spoken;
-  const auto entries = layout.entries();
-  for (const Slice& slice : slices)
-    for (size_t i = first_entry(entries, slice); i < entries.size() && entries[i].offset < slice.end; ++i) {
-      const int64_t begin = std::max(slice.begin, entries[i].offset);
-      const int64_t end =
-          std::min(slice.end, i + 1 < entries.size() ? entries[i + 1].offset : layout.numel());
-      if (begin >= end || !holders.speaks_for(rank, entries[i].name)) continue;
-      if (!spoken.empty() && spoken.back().end == begin && begin != slice.begin)
-        spoken.back().end = end;
-      else
-        spoken.push_back({begin, end});
-    }
-  return spoken;
-}
+// The pieces of those who hold the same: all along the data axis.
+class SquaredPieces {
+ public:
+  // `rank`: one of them.
+  SquaredPieces(const FlatLayout& layout, int rank, const ModelHolders& holders, const Ownership& ownership)
+      : layout_(layout),
+        mesh_(holders.mesh()),
+        ownership_(ownership),
+        buckets_(ownership.is_split() ? ownership.buckets(layout) : Buckets()) {
+    if (mesh_.tensor == 1) return;
+    for (const FlatEntry& entry : layout.entries())
+      spoken_for_.push_back(holders.speaks_for(rank, entry.name));
+  }
+
+  std::vector<Slice> of(int rank) const {
+    const int data = mesh_.splits_model() ? mesh_.coordinate(MeshAxis::kData, rank) : rank;
+    if (ownership_.is_split()) return spoken_for(ownership_.owned_by(data, buckets_));
+    if (!mesh_.splits_model()) return ownership_.owned_by(data, layout_);
+    return spoken_for({slice_of(layout_.numel(), mesh_.data, data)});
+  }
+
+ private:
+  // Where tensor ranks hold the same, one of them makes its parts of the norm.
+  std::vector<Slice> spoken_for(std::vector<Slice> slices) const {
+    if (mesh_.tensor == 1) return slices;
+    std::vector<Slice> spoken;
+    const auto entries = layout_.entries();
+    for (const Slice& slice : slices)
+      for (size_t i = first_entry(entries, slice); i < entries.size() && entries[i].offset < slice.end; ++i) {
+        const int64_t begin = std::max(slice.begin, entries[i].offset);
+        const int64_t end =
+            std::min(slice.end, i + 1 < entries.size() ? entries[i + 1].offset : layout_.numel());
+        if (begin >= end || !spoken_for_[i]) continue;
+        if (!spoken.empty() && spoken.back().end == begin && begin != slice.begin)
+          spoken.back().end = end;
+        else
+          spoken.push_back({begin, end});
+      }
+    return spoken;
+  }
+
+  const FlatLayout& layout_;
+  MeshShape mesh_;
+  const Ownership& ownership_;
+  Buckets buckets_;
+  std::vector<bool> spoken_for_;  // per parameter; where tensor ranks share the model
+};
 
 }  // namespace
 
 std::vector<Slice> squared_by(int rank, const FlatLayout& layout, const ModelHolders& holders,
                               const Ownership& ownership) {
-  if (!holders.is_split()) return ownership.owned_by(rank, layout);
-  const MeshShape& mesh = holders.mesh();
-  const int data = mesh.coordinate(MeshAxis::kData, rank);
-  const std::vector<Slice> slices = ownership.is_split()
-                                        ? ownership.owned_by(data, layout)
-                                        : std::vector<Slice>{slice_of(layout.numel(), mesh.data, data)};
-  return mesh.tensor == 1 ? slices : spoken_for(rank, layout, holders, slices);
+  return SquaredPieces(layout, rank, holders, ownership).of(rank);
 }
 
 // An all_gather deals out whole blocks: so many bytes for everybody, that those of the owner of most fit.
 int64_t SquareGather::stride(const FlatLayout& whole, const ModelHolders& holders, const Ownership& ownership,
                              int workers) {
-  std::map<int, FlatLayout> layouts;  // by the first of those who hold the same: all along the data axis
+  const MeshShape& mesh = holders.mesh();
+  const std::vector<FlatLayout> layouts = holders.layouts_of(whole);
+  std::vector<std::optional<SquaredPieces>> pieces(layouts.size());
   int64_t most = 0;
   for (int rank = 0; rank < workers; ++rank) {
-    const int first = holders.is_split() ? holders.mesh().line(MeshAxis::kData, rank).first : 0;
-    auto layout = layouts.find(first);
-    if (layout == layouts.end()) layout = layouts.emplace(first, holders.layout_of(rank, whole)).first;
-    most = std::max(most, part_bytes_of(rank, layout->second, holders, ownership));
+    const auto at =
+        static_cast<size_t>(holders.is_split() ? mesh.coordinate(MeshAxis::kPipeline, rank) * mesh.tensor +
+                                                     mesh.coordinate(MeshAxis::kTensor, rank)
+                                               : 0);
+    if (!pieces[at]) pieces[at].emplace(layouts[at], rank, holders, ownership);
+    most = std::max(most, part_bytes(numel(pieces[at]->of(rank))));
   }
   most += int64_t{sizeof(StepTotals)};
   return (most + kSliceBlock - 1) / kSliceBlock * kSliceBlock;
@@ -76,7 +98,8 @@ SquareGather::SquareGather(Group& group, Backend& backend, const FlatLayout& who
     : group_(group),
       backend_(backend),
       stride_(stride),
-      own_bytes_(part_bytes_of(group.rank(), holders.layout_of(group.rank(), whole), holders, ownership)),
+      own_bytes_(part_bytes(
+          numel(squared_by(group.rank(), holders.layout_of(group.rank(), whole), holders, ownership)))),
       gathered_(group.allocate(stride_ * group.size())),
       ordered_(backend.allocate(all_bytes(whole), MemoryKind::kPinned)),
       all_(backend.memory() == MemoryKind::kDevice ? backend.allocate(all_bytes(whole)) : nullptr) {
