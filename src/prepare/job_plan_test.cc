@@ -1,0 +1,36 @@
+#include "prepare/job_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "job/parse.h"
+#include "prepare/job_options.h"
+
+namespace lockstep {
+namespace {
+
+using Settings = std::vector<std::string>;
+
+// Eight blocks of 0.75 MiB.
+JobPlan plan_of(const Settings& overrides, int rank = 0) {
+  const JobSpec spec = parse_job(
+      "model: {family: gpt, layers: 8, dim: 128, heads: 4, vocab: 256, seq: 8}\n"
+      "data: {train: {format: synthetic, samples: 64}, hold_out: 0.1}\n"
+      "train: {steps: 2, global_batch: 8, microbatch: 1, lr: {base: 1e-3}}\n"
+      "strategy: {leaves: 8, reduce: {bucket: 64KiB}}\n",
+      "job.yaml", overrides);
+  const auto backend = make_null_backend();
+  return plan_job(spec, resolve(spec), build_job_model(spec, {}), {}, *backend, {}, rank);
+}
+
+// Whose casts to what is computed in stand before the first block.
+TEST(JobPlan, WhatIsStoredInBf16HasAsManyUnits) {
+  const Settings split = {"strategy.workers=4", "strategy.zero=3"};
+  const size_t units = plan_of(split).train.units.size();
+  EXPECT_GE(units, 8u);
+  Settings stored = split;
+  stored.emplace_back("train.precision=bf16_pure");
+  EXPECT_EQ(plan_of(stored).train.units.size(), units);
+}
+
+}  // namespace
+}  // namespace lockstep
