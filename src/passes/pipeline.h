@@ -28,10 +28,13 @@ struct ShardAxis {
 struct ParamUnit {
   struct Part {
     std::string name;
-    int64_t offset = 0;  // of its first element in the unit
+    int64_t offset = 0;  // of its first byte in the unit, in elements of the unit
   };
   int64_t numel = 0;  // padding included
   std::vector<Part> parts = {};
+  DType dtype = DType::kF32;  // of its elements; a parameter may have another
+
+  int64_t offset_bytes(const Part& part) const { return part.offset * size_of(dtype); }
 };
 
 struct PassOptions {

@@ -22,6 +22,36 @@ JobPlan plan_of(const Settings& overrides, int rank = 0) {
   return plan_job(spec, resolve(spec), build_job_model(spec, {}), {}, *backend, {}, rank);
 }
 
+int64_t evaluation(const Settings& overrides, int rank = 0) {
+  return plan_of(overrides, rank).beside.evaluation;
+}
+
+const std::vector<Settings> kSplit = {
+    {"strategy.workers=4", "strategy.pipeline=4"},
+    {"strategy.workers=4", "strategy.pipeline=2", "strategy.tensor=2", "train.ema=0.9"},
+    {"strategy.tensor_leaves=4"},
+    {"strategy.workers=4", "strategy.zero=1", "train.ema=0.9"},
+    {"strategy.workers=4", "strategy.zero=3"},
+    {"strategy.workers=4", "strategy.pipeline=2", "strategy.zero=3", "train.ema=0.9"},
+};
+
+// Beside what an evaluation of a whole model takes there are two blocks at most.
+TEST(JobPlan, AnEvaluationHoldsTwoUnits) {
+  constexpr int64_t kBlock = 4 * 12 * 128 * 128;
+  const int64_t whole = evaluation({});
+  for (const Settings& settings : kSplit) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(settings, " ")));
+    EXPECT_GT(evaluation(settings), kBlock);
+    EXPECT_LT(evaluation(settings), whole + 2.2 * kBlock);  // padded
+  }
+}
+
+TEST(JobPlan, OnlyTheFirstWorkerEvaluates) {
+  for (const Settings& settings : kSplit)
+    for (int rank = 1; rank < 4 && settings[0] == "strategy.workers=4"; ++rank)
+      EXPECT_EQ(evaluation(settings, rank), 0) << rank << " " << settings[1];
+}
+
 // Whose casts to what is computed in stand before the first block.
 TEST(JobPlan, WhatIsStoredInBf16HasAsManyUnits) {
   const Settings split = {"strategy.workers=4", "strategy.zero=3"};

@@ -136,26 +136,6 @@ void SplitState::take(const StateTensor& tensor, Slice given, const std::byte* f
   });
 }
 
-SplitState::Evaluated SplitState::evaluated() {
-  Evaluated all;
-  if (!train_.units().empty()) return all;
-  std::vector<std::byte> piece(static_cast<size_t>(kCheckpointStaging));
-  for (const StateTensor& named : train_.state().model()) {
-    const StateTensor& tensor = train_.state().evaluated_tensor(named.name);
-    if (tensor.is_whole()) continue;
-    all.buffers.push_back(train_.backend().allocate(tensor.bytes()));
-    auto* const into = static_cast<char*>(all.buffers.back()->data());
-    all.addresses[tensor.name] = into;
-    for (int64_t first = 0; first < tensor.bytes(); first += kCheckpointStaging) {
-      const auto part =
-          std::span(piece).first(static_cast<size_t>(std::min(kCheckpointStaging, tensor.bytes() - first)));
-      read(tensor, first, part);
-      train_.backend().upload(into + first, part.data(), static_cast<int64_t>(part.size()));
-    }
-  }
-  return all;
-}
-
 std::string SplitState::weights_sha256() {
   std::vector<const StateTensor*> tensors;
   for (const StateTensor& tensor : train_.state().model()) tensors.push_back(&tensor);

@@ -119,7 +119,7 @@ class Evaluator::Scores {
 
 Evaluator::Evaluator(const Build& build, Backend& backend, const PassOptions& passes, int64_t batch,
                      int64_t records)
-    : backend_(backend), batch_(batch), records_(records) {
+    : backend_(backend), units_(passes.units), batch_(batch), records_(records) {
   LOCKSTEP_CHECK(batch >= 1 && records >= 1, "{} records in batches of {}", records, batch);
   if (records >= batch) full_ = prepare(build, passes, batch);
   if (records % batch != 0) tail_ = prepare(build, passes, records % batch);

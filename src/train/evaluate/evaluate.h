@@ -39,7 +39,8 @@ class Evaluator {
       const Source& source, const AddressOf& address_of, const std::function<void()>& after_batch = [] {},
       const StreamOptions& reading = {});
 
-  // Where parameters are gathered in units (PassOptions::units): who brings them. It must outlive run().
+  // That parameters are gathered in (PassOptions::units), and who brings them. It must outlive run().
+  const std::vector<ParamUnit>& units() const { return units_; }
   void gather_with(UnitSource& source);
 
   // Is shown every batch and what was computed of it: output 2 is the model's answer.
@@ -57,6 +58,7 @@ class Evaluator {
 
   Backend& backend_;
   Look look_;
+  std::vector<ParamUnit> units_;
   int64_t batch_;
   int64_t records_;
   Task task_ = Task::kClassify;
