@@ -62,7 +62,7 @@ JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model
     passes.units = evaluation_units(
         evaluation.graph, [&](std::string_view name) { return evaluated.is_whole(name); },
         options.reduce.bucket_bytes);
-    return evaluation_bytes(plan_evaluation(evaluation, backend, passes));
+    return evaluation_bytes(plan_batches(evaluation, backend, passes).plan);
   };
   plan.beside.evaluation =
       shared == nullptr ? bytes() : shared->once("evaluation of " + evaluated.split(), bytes);

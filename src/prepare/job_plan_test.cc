@@ -35,14 +35,15 @@ const std::vector<Settings> kSplit = {
     {"strategy.workers=4", "strategy.pipeline=2", "strategy.zero=3", "train.ema=0.9"},
 };
 
-// Beside what an evaluation of a whole model takes there are two blocks at most.
+// Beside what an evaluation of a whole model takes there are two blocks at most, and half of it again for
+// several batches at once.
 TEST(JobPlan, AnEvaluationHoldsTwoUnits) {
   constexpr int64_t kBlock = 4 * 12 * 128 * 128;
   const int64_t whole = evaluation({});
   for (const Settings& settings : kSplit) {
     SCOPED_TRACE(fmt::format("{}", fmt::join(settings, " ")));
     EXPECT_GT(evaluation(settings), kBlock);
-    EXPECT_LT(evaluation(settings), whole + 2.2 * kBlock);  // padded
+    EXPECT_LT(evaluation(settings), 1.5 * (whole + 2.2 * kBlock));  // padded
   }
 }
 
