@@ -19,6 +19,7 @@
 #include "model/tabular.h"
 #include "train/evaluate/evaluate.h"
 #include "train/evaluate/evaluation_units.h"
+#include "train/state/run_downloads.h"
 #include "train/state/state_hash.h"
 #include "train/step/synthetic.h"
 #include "train/step/train_step.h"
@@ -346,6 +347,28 @@ TEST(LateDevice, TensorRanks) {
   expect_the_same_bits_in({.tensor = 2}, four_blocks(), blocks);
   expect_the_same_bits_in({.pipeline = 2, .tensor = 2}, four_blocks(), in_leaves(with(0)));
   expect_the_same_bits_in({.data = 2, .pipeline = 2, .tensor = 2}, four_blocks(), in_leaves(with(1)));
+}
+
+// Of two leaves of a matrix of four rows, and of what lies apart from them.
+TEST(LateDevice, RunsOfLeavesComeInOneTransfer) {
+  const auto device = testing::make_late_backend(1);
+  const auto memory = device->allocate(64);
+  std::vector<std::byte> stored(64), whole(24);
+  for (size_t i = 0; i < stored.size(); ++i) stored[i] = static_cast<std::byte>(i);
+  device->upload(memory->data(), stored.data(), 64);
+  const auto* const at = static_cast<const std::byte*>(memory->data());
+  RunDownloads downloads(*device);
+  // Rows of four bytes, of which each leaf has two; then eight more.
+  for (int64_t row = 0; row < 4; ++row)
+    for (int64_t leaf = 0; leaf < 2; ++leaf)
+      downloads.add(whole.data() + row * 4 + leaf * 2, at + leaf * 8 + row * 2, 2);
+  downloads.add(whole.data() + 16, at + 48, 8);
+  EXPECT_EQ(downloads.finish(), 2);
+  for (size_t row = 0; row < 4; ++row)
+    for (size_t leaf = 0; leaf < 2; ++leaf)
+      for (size_t i = 0; i < 2; ++i) EXPECT_EQ(whole[row * 4 + leaf * 2 + i], stored[leaf * 8 + row * 2 + i]);
+  EXPECT_TRUE(std::equal(whole.begin() + 16, whole.end(), stored.begin() + 48));
+  EXPECT_EQ(downloads.finish(), 0);
 }
 
 // Weights that the host has, in units that come into memory of the device.
