@@ -48,7 +48,9 @@ BatchesPlan plan_batches(const Model& model, Backend& backend, const PassOptions
   if (passes.units.empty()) return one;
   const int64_t most = evaluation_bytes(one.plan) / 2 * 3;
   PassOptions together = passes;
-  for (together.batches = std::min(there, kMostTogether); together.batches > 1; together.batches /= 2) {
+  const int64_t units = std::ssize(passes.units);
+  for (together.batches = std::min({there, kMostTogether, units}); together.batches > 1;
+       together.batches /= 2) {
     BatchesPlan several{plan_evaluation(model, backend, together), together.batches};
     if (evaluation_bytes(several.plan) <= most) return several;
   }
@@ -159,8 +161,9 @@ Evaluator::Prepared Evaluator::prepare(const Build& build, const PassOptions& pa
                  "{} was not built to evaluate batches of {}", model.graph.name(), batch);
   task_ = model.task;
   target_ = model.target;
-  BatchesPlan planned = plan_batches(model, backend_, passes, there);
-  const int64_t even = ceil_div(there, ceil_div(there, planned.batches));
+  // Of many batches as the plan of the job has it, which does not know how many there are.
+  BatchesPlan planned = plan_batches(model, backend_, passes, there == 1 ? 1 : kMostTogether);
+  const int64_t even = ceil_div(there, ceil_div(there, std::min(there, planned.batches)));
   if (even < planned.batches) planned = plan_batches(model, backend_, passes, even);
   planned_bytes_ = std::max(planned_bytes_, evaluation_bytes(planned.plan));
   // Full batches come first, and a tail seldom needs more.

@@ -28,7 +28,8 @@ Plan plan_evaluation(const Model& model, Backend& backend, const PassOptions& pa
 int64_t evaluation_bytes(const Plan& plan);  // inputs and arena; the weights are the caller's
 
 // What evaluates several together where parameters are gathered in units, which then come once for all of
-// them: as many as are there, up to so many that they take half as much again as one does.
+// them: as many as are there, up to so many that they take half as much again as one does. No more than there
+// are units, so that those who serve them hear of the next one about as soon as of one batch.
 struct BatchesPlan {
   Plan plan;
   int64_t batches = 1;
