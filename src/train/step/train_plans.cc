@@ -346,7 +346,8 @@ TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOpti
     const std::string of = fmt::format("{}, rank {}, {} microbatches", key, rank, shape.microbatches);
     plans.pipeline = same ? shared->once(of, plan) : plan();
   } else {
-    // Leaves are evaluated as the parameters that they are of, which the leader gathers.
+    // Of leaves nobody runs a microbatch alone (a diagnosis), and hashes are of the parameters that they are
+    // of.
     if (options.tensor_leaves == 1) plans.units = passes.units;
     plan_backward(plans, graphs, backend, options, passes);
   }
