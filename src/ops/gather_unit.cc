@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace lockstep {
 namespace {
 
@@ -52,19 +54,22 @@ OpDef gather_unit_done_op() {
 OpDef unit_part_op() {
   OpDef def{.name = kPart, .summary = "one parameter of a unit that was gathered"};
   def.attributes = {{"param", std::string(), "its name", true},
-                    {"offset", int64_t{0}, "its first element in the unit", true},
-                    {"shape", std::vector<int64_t>{}, "its extents", true}};
+                    {"offset", int64_t{0}, "where it begins, in elements of the unit", true},
+                    {"shape", std::vector<int64_t>{}, "its extents", true},
+                    {"dtype", DType::kF32, "what it is stored in"}};
   def.traits = {.view = true};
   def.stage = Stage::kScheduled;
   def.infer = [](const InferContext& c) {
-    const Shape shape(c.attributes().integers("shape"));
-    const int64_t offset = c.attributes().integer("offset");
-    if (offset < 0 || offset + shape.numel() > c.shape(0).numel())
-      c.fail("elements {} to {} are not in the unit, which has {}", offset, offset + shape.numel(),
-             c.shape(0).numel());
-    return std::vector<Type>{{c.type(0).dtype, shape}};
+    const Type part{c.attributes().dtype("dtype"), Shape(c.attributes().integers("shape"))};
+    const int64_t begin = c.attributes().integer("offset") * size_of(c.type(0).dtype);
+    if (begin < 0 || begin + part.bytes() > c.type(0).bytes())
+      c.fail("bytes {} to {} are not in the unit, which has {}", begin, begin + part.bytes(),
+             c.type(0).bytes());
+    return std::vector<Type>{part};
   };
   def.reference = [](const ReferenceContext& c) {
+    LOCKSTEP_CHECK(c.in(0).type.dtype == c.out().type.dtype, "the interpreter has no bytes to read {} from",
+                   to_string(c.out().type));
     std::copy_n(c.in(0).data.begin() + c.attributes.integer("offset"), c.out().numel(), c.out().data.begin());
   };
   return def;

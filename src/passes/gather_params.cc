@@ -122,16 +122,8 @@ class Gathering {
     const Stay& stay = stays_[started_++];
     const ParamUnit& unit = units_[static_cast<size_t>(stay.unit)];
     gathers_.push_back(rewriter_.graph().emit(
-        "gather_unit_start", {},
-        {{"unit", int64_t{stay.unit}}, {"numel", unit.numel}, {"dtype", dtype_of(unit)}},
+        "gather_unit_start", {}, {{"unit", int64_t{stay.unit}}, {"numel", unit.numel}, {"dtype", unit.dtype}},
         fmt::format("unit{}_start", stay.unit)));
-  }
-
-  // Of those that the graph has.
-  DType dtype_of(const ParamUnit& unit) const {
-    for (const ParamUnit::Part& part : unit.parts)
-      if (const Value param = old_.find(part.name); param.valid()) return old_.type(param).dtype;
-    throw InternalError("a unit of no parameters");
   }
 
   // A parameter, or what is derived from some, in the stay at hand of its unit.
@@ -159,11 +151,12 @@ class Gathering {
     const std::string& name = old_.name(param);
     for (const ParamUnit::Part& one : units_[static_cast<size_t>(unit)].parts) {
       if (one.name != name) continue;
-      const Shape& shape = old_.type(param).shape;
+      const auto& [dtype, shape] = old_.type(param);
       return rewriter_.graph().emit("unit_part", {whole_[static_cast<size_t>(stay)]},
                                     {{"param", name},
                                      {"offset", one.offset},
-                                     {"shape", std::vector<int64_t>(shape.begin(), shape.end())}},
+                                     {"shape", std::vector<int64_t>(shape.begin(), shape.end())},
+                                     {"dtype", dtype}},
                                     name);
     }
     throw InternalError("{} is of no unit", name);

@@ -7,7 +7,7 @@
 //   unit0_start = gather_unit_start {unit=0, ...}
 //   unit0 = gather_unit_done(unit0_start) {unit=0}
 //   unit1_start = gather_unit_start {unit=1, ...}         while unit 0 is used
-//   w = unit_part(unit0) {param="w", offset=0, shape=[..]}
+//   w = unit_part(unit0) {param="w", offset=0, shape=[..], ...}
 //   y = matmul(x, w)
 //   unit1 = gather_unit_done(unit1_start) {unit=1}
 //   v = unit_part(unit1) {param="v", ...}

@@ -42,11 +42,32 @@ TEST(GatherParams, OneUnitAheadOfItsUse) {
   unit0_start = gather_unit_start() {unit=0, numel=2048, dtype=f32, group="data"}
   unit0 = gather_unit_done(unit0_start) {unit=0}
   unit1_start = gather_unit_start() {unit=1, numel=1024, dtype=f32, group="data"}
-  w = unit_part(unit0) {param="w", offset=1024, shape=[8,8]}
+  w = unit_part(unit0) {param="w", offset=1024, shape=[8,8], dtype=f32}
   y = matmul(x, w)
   unit1 = gather_unit_done(unit1_start) {unit=1}
-  v = unit_part(unit1) {param="v", offset=0, shape=[8,8]}
+  v = unit_part(unit1) {param="v", offset=0, shape=[8,8], dtype=f32}
   z = matmul(y, v)
+  return z
+})")));
+}
+
+// What is frozen keeps the type that it is stored in, beside what is trained.
+TEST(GatherParams, AUnitMayHoldSeveralTypes) {
+  EXPECT_EQ(gathered(R"(graph f(x: f32[4,8], w: bf16[8,8] @frozen, b: f32[8,8] @param) {
+  w32 = cast(w) {dtype=f32}
+  y = matmul(x, w32)
+  z = matmul(y, b)
+  return z
+})",
+                     {{2048, {{"w", 0}, {"b", 1024}}, DType::kF32}}),
+            to_text(graph_of(R"(graph f(x: f32[4,8]) {
+  unit0_start = gather_unit_start() {unit=0, numel=2048, dtype=f32, group="data"}
+  unit0 = gather_unit_done(unit0_start) {unit=0}
+  w = unit_part(unit0) {param="w", offset=0, shape=[8,8], dtype=bf16}
+  w32 = cast(w) {dtype=f32}
+  y = matmul(x, w32)
+  b = unit_part(unit0) {param="b", offset=1024, shape=[8,8], dtype=f32}
+  z = matmul(y, b)
   return z
 })")));
 }

@@ -9,6 +9,7 @@
 #include "base/nearest.h"
 #include "graph/verifier.h"
 #include "passes/autodiff.h"
+#include "passes/batches.h"
 #include "passes/bf16.h"
 #include "passes/cse.h"
 #include "passes/dce.h"
@@ -37,6 +38,7 @@ Graph run_bf16(const Graph& graph, const PassOptions& options) {
 bool asks_for_bf16(const Graph&, const PassOptions& options) { return options.compute == DType::kBF16; }
 bool asks_for_shards(const Graph&, const PassOptions& options) { return !options.shard.empty(); }
 bool asks_for_units(const Graph&, const PassOptions& options) { return !options.units.empty(); }
+bool asks_for_batches(const Graph&, const PassOptions& options) { return options.batches > 1; }
 bool asks_for_epilogues(const Graph&, const PassOptions& options) { return options.product_epilogues; }
 // Without a policy only marks of blocks are left to take out.
 bool asks_for_recomputation(const Graph& graph, const PassOptions& options) {
@@ -81,6 +83,8 @@ constexpr std::array kPasses = {
     Pass{"split_collectives", "collectives become a start and a done", Stage::kScheduled, false,
          split_collectives, has_collectives},
     Pass{"schedule", "orders the nodes for the fewest live bytes", Stage::kScheduled, false, schedule},
+    Pass{"batches", "runs several batches while the parameters of a unit are there, if asked to",
+         Stage::kScheduled, false, run_batches_together, asks_for_batches},
     Pass{"gather_params", "gathers parameters that workers own pieces of before their use, if asked to",
          Stage::kScheduled, false, gather_params, asks_for_units},
 };

@@ -28,10 +28,13 @@ struct ShardAxis {
 struct ParamUnit {
   struct Part {
     std::string name;
-    int64_t offset = 0;  // of its first element in the unit
+    int64_t offset = 0;  // of its first byte in the unit, in elements of the unit
   };
   int64_t numel = 0;  // padding included
   std::vector<Part> parts = {};
+  DType dtype = DType::kF32;  // of its elements; a parameter may have another
+
+  int64_t offset_bytes(const Part& part) const { return part.offset * size_of(dtype); }
 };
 
 struct PassOptions {
@@ -42,6 +45,7 @@ struct PassOptions {
   bool stochastic_rounding = false;  // of parameters to bf16, by the graph input kRoundingInput
   std::vector<ShardAxis> shard;      // none: the graph is for one rank
   std::vector<ParamUnit> units;      // none: parameters are there as a whole
+  int64_t batches = 1;               // that go through the units together (passes/batches.h)
   std::vector<std::string> disabled;
   std::string start_after;  // the graph has been through this pass and those before it
   std::string stop_after;

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "prepare/job_data.h"
+#include "train/evaluate/evaluation_units.h"
 
 namespace lockstep {
 namespace {
@@ -36,10 +37,8 @@ void require_evaluation(const JobParts& parts) {
 }
 
 HeldOut job_held_out(const JobParts& parts, Backend& backend, const StreamOptions& reading, bool evaluates,
-                     const std::vector<ParamUnit>& units) {
+                     const TrainState& state) {
   const JobSpec& spec = parts.spec;
-  PassOptions passes = parts.options.passes;
-  passes.units = units;
   HeldOutOptions options{.exists = has_held_out(parts),
                          .source = parts.data.eval,
                          .reading = reading,
@@ -48,10 +47,16 @@ HeldOut job_held_out(const JobParts& parts, Backend& backend, const StreamOption
                          .patience = spec.train.early_stop.patience,
                          .min_delta = spec.train.early_stop.min_delta};
   std::unique_ptr<Evaluator> evaluator;
-  if (evaluates && options.source)
-    evaluator = std::make_unique<Evaluator>(
-        [&](int64_t batch) { return build_job_evaluation(spec, parts.inputs, batch); }, backend, passes,
-        spec.train.microbatch, options.source->size());
+  if (evaluates && options.source) {
+    const auto build = [&](int64_t batch) { return build_job_evaluation(spec, parts.inputs, batch); };
+    const int64_t batch = spec.train.microbatch;
+    PassOptions passes = parts.options.passes;
+    if (state.is_split())
+      passes.units = evaluation_units(
+          build(batch).graph, [&](std::string_view name) { return state.evaluated_tensor(name).is_whole(); },
+          parts.options.reduce.bucket_bytes);
+    evaluator = std::make_unique<Evaluator>(build, backend, passes, batch, options.source->size());
+  }
   return {std::move(options), std::move(evaluator)};
 }
 

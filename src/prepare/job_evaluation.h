@@ -8,8 +8,9 @@ namespace lockstep {
 // Throws UserError if the job watches a metric that its model does not have, or watches anything without
 // held-out records. The same on all workers.
 void require_evaluation(const JobParts& parts);
-// Of several workers one evaluates. `units`: that parameters are gathered in, where they are split.
+// Of several workers one evaluates, of parameters that `state` has, or that others have: these are gathered
+// in units.
 HeldOut job_held_out(const JobParts& parts, Backend& backend, const StreamOptions& reading, bool evaluates,
-                     const std::vector<ParamUnit>& units = {});
+                     const TrainState& state);
 
 }  // namespace lockstep

@@ -22,13 +22,13 @@ struct JobPlan {
 };
 
 // `host`: where the workers of a host hold the state together, the place of this one; `mesh_rank`:
-// among all workers; `shared`: with plans of the same job in other layouts. Throws UserError.
+// among all workers, of which the first evaluates; `shared`: with plans of the same job in other layouts.
+// Throws UserError.
 JobPlan plan_job(const JobSpec& spec, const ResolvedJob& job, const Model& model, const InputSizes& inputs,
                  Backend& backend, std::optional<HostPlace> host = {}, int mesh_rank = 0,
                  SharedGraphs* shared = nullptr);
-// What the leader gathers to evaluate: averages that workers own pieces of, or the stages of a pipeline.
-// Where parameters are owned in pieces too, they are evaluated unit by unit instead.
-int64_t gathered_bytes(const TrainOptions& options, const FlatLayout& whole);
+// Whether the job keeps records to evaluate on.
+bool evaluates(const JobSpec& spec);
 // The place to plan with before any worker is there: all are on this machine.
 std::optional<HostPlace> expected_host(const JobSpec& spec);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <span>
 #include <thread>
 #include <tuple>
@@ -123,11 +124,14 @@ class LayoutPlanner {
       planned.planned = true;
       planned.bytes = 0;
       // The first stage holds the activations of most microbatches and the table of tokens, the last one the
-      // head. Owners have unequally much by a block, the last ones most (slice_of).
-      for (const int64_t stage : {int64_t{0}, layout.pipeline - 1}) {
-        take_fuller(planned, graphs, spec, job, (stage + 1) * layout.data * layout.tensor - 1);
+      // head. Owners have unequally much by a block, the last ones most (slice_of). The first one evaluates.
+      const int64_t stage = layout.data * layout.tensor;
+      std::set<int64_t> ranks = {stage - 1, layout.pipeline * stage - 1};
+      if (evaluates(spec)) ranks.insert(0);
+      for (const int64_t rank : ranks) {
+        take_fuller(planned, graphs, spec, job, rank);
         planned.fits = planned.bytes <= devices_.bytes;
-        if (layout.pipeline == 1 || (telling == Telling::kWhetherItFits && !planned.fits)) break;
+        if (telling == Telling::kWhetherItFits && !planned.fits) break;
       }
     } catch (const UserError& error) {
       planned.refused = error.what();

@@ -73,6 +73,19 @@ TEST(Layouts, EveryPlannedLayoutIsThePlanOfItsJob) {
     }
 }
 
+// A pipeline that evaluates holds two blocks for it, on the first device alone.
+TEST(Layouts, AnEvaluationIsOfTheFirstDevice) {
+  const auto pipeline = [](const std::vector<PlannedLayout>& layouts) {
+    return *std::find_if(layouts.begin(), layouts.end(),
+                         [](const PlannedLayout& one) { return one.layout.pipeline == 4; });
+  };
+  const DeviceSet roomy{4, 1024 * kMiB};
+  const PlannedLayout without = pipeline(layouts_of(roomy));
+  const PlannedLayout with = pipeline(layouts_of(roomy, {"data.hold_out=0.1"}));
+  EXPECT_GT(with.bytes, without.bytes);
+  EXPECT_LT(with.bytes, without.bytes + 4 * kMiB);
+}
+
 TEST(Layouts, LessMemoryAsksForMoreSplitting) {
   const auto roomy = layouts_of({4, 1024 * kMiB});
   const PlannedLayout whole = stage(roomy, 0);

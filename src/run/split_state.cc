@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "train/state/run_downloads.h"
 #include "train/state/state_hash.h"
 
 namespace lockstep {
@@ -72,9 +73,11 @@ void SplitState::read(const StateTensor& tensor, int64_t first, std::span<std::b
     workers_.call(Workers::Service::kStatePieces, "a piece of the state");
     broadcast(request);
   }
+  RunDownloads downloads(train_.backend());
   for_pieces(tensor, request.elements, [&](Slice part, const std::byte* own) {
-    train_.backend().download(place(part), own, part.size() * element);
+    downloads.add(place(part), own, part.size() * element);
   });
+  downloads.finish();
   std::vector<std::byte> data;
   for (int rank = 1; rank < workers_.count(); ++rank) {
     const std::vector<Slice> parts =
@@ -120,11 +123,13 @@ void SplitState::give(const StateTensor& tensor, Slice wanted) {
   std::vector<std::byte> data(static_cast<size_t>(numel(parts) * element));
   if (data.empty()) return;
   std::byte* into = data.data();
+  RunDownloads downloads(train_.backend());
   for (const Slice& wanted_part : parts)
     for_pieces(tensor, wanted_part, [&](Slice part, const std::byte* own) {
-      train_.backend().download(into, own, part.size() * element);
+      downloads.add(into, own, part.size() * element);
       into += part.size() * element;
     });
+  downloads.finish();
   group_->send(kLeader, data);
 }
 
@@ -134,26 +139,6 @@ void SplitState::take(const StateTensor& tensor, Slice given, const std::byte* f
   for_pieces(tensor, given, [&](Slice part, std::byte* own) {
     train_.backend().upload(own, from + (part.begin - given.begin) * element, part.size() * element);
   });
-}
-
-SplitState::Evaluated SplitState::evaluated() {
-  Evaluated all;
-  if (!train_.units().empty()) return all;
-  std::vector<std::byte> piece(static_cast<size_t>(kCheckpointStaging));
-  for (const StateTensor& named : train_.state().model()) {
-    const StateTensor& tensor = train_.state().evaluated_tensor(named.name);
-    if (tensor.is_whole()) continue;
-    all.buffers.push_back(train_.backend().allocate(tensor.bytes()));
-    auto* const into = static_cast<char*>(all.buffers.back()->data());
-    all.addresses[tensor.name] = into;
-    for (int64_t first = 0; first < tensor.bytes(); first += kCheckpointStaging) {
-      const auto part =
-          std::span(piece).first(static_cast<size_t>(std::min(kCheckpointStaging, tensor.bytes() - first)));
-      read(tensor, first, part);
-      train_.backend().upload(into + first, part.data(), static_cast<int64_t>(part.size()));
-    }
-  }
-  return all;
 }
 
 std::string SplitState::weights_sha256() {

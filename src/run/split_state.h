@@ -1,5 +1,5 @@
 // SplitState: tensors that workers own pieces of, or that lie in leaves, as the leader reads and writes them
-// (checkpoints, averages that are evaluated).
+// (checkpoints, what is evaluated).
 //
 // The leader asks for some bytes of a tensor at a time, and whoever owns of them sends what it has; or it
 // gives some, and everybody takes what it owns. The others are in Workers::agree meanwhile and do what the
@@ -20,14 +20,6 @@ class SplitState {
   // Of the leader.
   void read(const StateTensor& tensor, int64_t first, std::span<std::byte> into);
   void write(const StateTensor& tensor, int64_t first, std::span<const std::byte> from);
-  // What an evaluation reads and the leader does not have as a whole (averages that are owned in pieces,
-  // stages of a pipeline), in buffers on the device. Nothing where parameters are owned in pieces: these are
-  // evaluated unit by unit.
-  struct Evaluated {
-    std::vector<std::unique_ptr<Buffer>> buffers;
-    TrainState::Shown addresses;
-  };
-  Evaluated evaluated();
   // Of all parameters and running statistics, whoever has them.
   std::string weights_sha256();
 

@@ -54,11 +54,21 @@ JobPlan fitting_plan(const JobParts& parts, Backend& backend, const TrainOptions
   return plan;
 }
 
-TrainStep fitting_step(const JobParts& parts, Backend& backend, const MeshGroups& groups, PhaseTimes& times) {
+// Workers plan for what each of them holds; all end with what the first says for whom that is too much.
+TrainStep fitting_step(const JobParts& parts, Backend& backend, const Workers& workers,
+                       const MeshGroups& groups, PhaseTimes& times) {
   const TrainOptions options = options_in(groups, backend, parts.options);
-  JobPlan plan = times.timed("plan", [&] { return fitting_plan(parts, backend, options); });
+  std::optional<JobPlan> plan;
+  std::string refusal;
+  try {
+    plan = times.timed("plan", [&] { return fitting_plan(parts, backend, options); });
+  } catch (const DoesNotFit& error) {
+    refusal = error.what();
+  }
+  const std::string first = workers.first_word(refusal, "whether the job fits");
+  if (!first.empty()) throw DoesNotFit("{}", first);
   const PhaseTimes::Scope scope(times, "memory and first weights");
-  return {std::move(plan.train), parts.model, backend, options, groups};
+  return {std::move(plan->train), parts.model, backend, options, groups};
 }
 
 std::vector<StartPart> start_parts(const std::vector<PhaseTime>& phases) {
@@ -113,14 +123,16 @@ TrainRun::TrainRun(JobSpec spec, RunOptions options)
       joined_(start_.timed("meeting", [&] { return join_others(parts_, options_); })),
       workers_(joined_.all.get()),
       compression_(settle_codec(parts_, *backend_, joined_, options_.fresh)),
-      train_(fitting_step(parts_, *backend_, joined_.groups(), start_)),
+      train_(fitting_step(parts_, *backend_, workers_, joined_.groups(), start_)),
       engine_(options_.engine ? options_.engine(parts_, train_) : nullptr),
       reading_(parts_.spec, parts_.host),
       feeder_(*parts_.data.train, job_order(parts_), train_, parts_.steps(), reading_.train()),
       pace_(parts_.host.local_rank),
-      held_out_(start_.timed(
-          "evaluation",
-          [&] { return job_held_out(parts_, *backend_, reading_.eval(), options_.leads, train_.units()); })),
+      held_out_(start_.timed("evaluation",
+                             [&] {
+                               return job_held_out(parts_, *backend_, reading_.eval(), options_.leads,
+                                                   train_.state_as_it_lies());
+                             })),
       guard_(job_guard(parts_.spec)),
       examiner_(job_facts(parts_), parts_.model, parts_.options.passes, diagnosis_path(parts_.spec.output)) {}
 
@@ -184,10 +196,10 @@ void TrainRun::share_split_state() {
       .write = [this](const StateTensor& tensor, int64_t first,
                       std::span<const std::byte> from) { split_->write(tensor, first, from); }};
   train_.split_with(tensors);
-  if (train_.units().empty()) return;
+  if (held_out_.units().empty()) return;
   evaluated_units_ = std::make_unique<UnitReader>(
-      *backend_, train_.units(),
-      [this](std::string_view name) -> const StateTensor& { return train_.state().evaluated_param(name); },
+      *backend_, held_out_.units(),
+      [this](std::string_view name) -> const StateTensor& { return train_.state().evaluated_tensor(name); },
       tensors.read);
   held_out_.gather_with(*evaluated_units_);
 }
@@ -601,10 +613,7 @@ void TrainRun::evaluate() {
   EvalRecord record;
   gather();
   try {
-    const SplitState::Evaluated gathered = split_ ? split_->evaluated() : SplitState::Evaluated{};
-    train_.show(&gathered.addresses);
     record = held_out_.evaluate(train_, state_.step, working_on("the evaluation"));
-    train_.show(nullptr);
   } catch (const CommError&) {
     throw;  // the others are gone, and a checkpoint needs them
   } catch (const UserError& error) {

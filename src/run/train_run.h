@@ -129,10 +129,7 @@ class TrainRun {
   int64_t tokens_per_step() const { return parts_.model.tokens * parts_.resolved.microbatches; }
   int64_t planned_bytes() const {
     return train_.planned_bytes() + held_out_.planned_bytes() + kProgramBytes +
-           (workers_.leads() || writers_ ? kCheckpointStaging : 0) +
-           (held_out_.exists() && workers_.leads()
-                ? gathered_bytes(options_in(joined_.groups(), *backend_, parts_.options), train_.whole())
-                : 0);
+           (workers_.leads() || writers_ ? kCheckpointStaging : 0);
   }
 
   // Of the start, on this thread.
@@ -157,7 +154,7 @@ class TrainRun {
   std::optional<RunLock> output_lock_;                // where the checkpoints lie in another folder
   std::unique_ptr<SplitState> split_;                 // where workers own pieces of the state
   std::unique_ptr<TrainingCheckpoints> checkpoints_;  // of the leader
-  std::unique_ptr<UnitReader> evaluated_units_;       // where parameters are split
+  std::unique_ptr<UnitReader> evaluated_units_;       // where the leader does not have all that it evaluates
   std::unique_ptr<CheckpointWriters> writers_;        // where others might write checkpoints, too
   std::string checkpoint_writers_;                    // in words; of the leader, where there are others
   Errands errands_;                                   // of the thread that writes checkpoints

@@ -1,5 +1,6 @@
 #include "run/workers.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -33,6 +34,25 @@ int64_t Workers::agree(int64_t value, const std::string& about) const {
     word = broadcast(*group_, {}, about);
   }
   return word.value;
+}
+
+std::string Workers::first_word(const std::string& own, const std::string& about) const {
+  if (group_ == nullptr) return own;
+  std::vector<int64_t> lengths(static_cast<size_t>(group_->size()), 0);
+  lengths[static_cast<size_t>(group_->rank())] = static_cast<int64_t>(own.size());
+  void* const all = lengths.data();
+  group_->all_reduce({.type = SumType::kI64,
+                      .count = group_->size(),
+                      .partials = {&all, 1},
+                      .order = SumOrder::kFast,
+                      .label = about});
+  const auto first = std::ranges::find_if(lengths, [](int64_t length) { return length > 0; });
+  if (first == lengths.end()) return "";
+  std::string word = own;
+  word.resize(static_cast<size_t>(*first));
+  group_->broadcast(std::as_writable_bytes(std::span(word)), static_cast<int>(first - lengths.begin()),
+                    about);
+  return word;
 }
 
 void Workers::call(Service service, const std::string& about) const {

@@ -42,6 +42,8 @@ class Workers {
 
   // The leader's number, on everyone.
   int64_t agree(int64_t value, const std::string& about) const;
+  // What the first of those who say something says, on everyone; "": nobody does.
+  std::string first_word(const std::string& own, const std::string& about) const;
   // The leader calls it, as often as it likes, from work that the others sit out in agree(): their deadline
   // begins anew. One that hangs or is stopped says nothing, and is found.
   void still_working(const std::string& on);

@@ -53,11 +53,27 @@ TEST(Workers, GiveUpOnALeaderThatHangs) {
   EXPECT_NE(text.find("(the answer, 16 B)"), std::string::npos) << text;
 }
 
+TEST(Workers, HearWhatTheFirstHasToSay) {
+  const auto errors = testing::run_threads(
+      LeafSplit::one_each(3),
+      [](Group& group) {
+        const Workers workers(&group);
+        const int rank = group.rank();
+        EXPECT_EQ(workers.first_word("", "a word"), "");
+        EXPECT_EQ(workers.first_word(rank == 2 ? "the last" : "", "a word"), "the last");
+        EXPECT_EQ(workers.first_word(rank > 0 ? fmt::format("of worker {}", rank) : "", "a word"),
+                  "of worker 1");
+      },
+      testing::test_options());
+  testing::expect_no_errors(errors);
+}
+
 TEST(Workers, OneAloneAgreesWithItself) {
   Workers alone(nullptr);
   EXPECT_TRUE(alone.leads());
   alone.still_working("the evaluation");
   EXPECT_EQ(alone.agree(5, "the answer"), 5);
+  EXPECT_EQ(alone.first_word("too much", "whether it fits"), "too much");
 }
 
 }  // namespace

@@ -12,19 +12,31 @@ namespace {
 
 int64_t padded(const Shape& shape) { return (shape.numel() + kFlatBlock - 1) / kFlatBlock * kFlatBlock; }
 
-// Per value: the block of the model in which a node first reads it.
+bool is_cast(const Node& node) { return node.op->name == "cast"; }
+
+// Of what is read, behind casts.
+Value behind_casts(const Graph& graph, Value value) {
+  while (graph.producer(value) >= 0 && is_cast(graph.nodes()[static_cast<size_t>(graph.producer(value))]))
+    value = graph.nodes()[static_cast<size_t>(graph.producer(value))].inputs[0];
+  return value;
+}
+
+}  // namespace
+
 std::vector<int64_t> first_blocks(const Graph& graph) {
   std::vector<int64_t> blocks(static_cast<size_t>(graph.value_count()), -1);
   int64_t block = 0;
   for (const Node& node : graph.nodes()) {
     if (node.op->name == "checkpoint") ++block;
-    for (const Value input : node.inputs)
+    if (is_cast(node)) continue;
+    for (const Value operand : node.inputs) {
+      const Value input = behind_casts(graph, operand);
+      if (graph.producer(input) >= 0) continue;
       if (int64_t& first = blocks[static_cast<size_t>(input.id)]; first < 0) first = block;
+    }
   }
   return blocks;
 }
-
-}  // namespace
 
 void FlatLayout::add(std::string name, const Shape& shape, int64_t block, int stage) {
   LOCKSTEP_CHECK(statistics_.empty(), "parameter {} after the statistics", name);

@@ -67,6 +67,10 @@ class FlatLayout {
 // follow in the order of the graph's inputs. Throws UserError where trained parameters have several types.
 FlatLayout backward_order_layout(const Graph& differentiated);
 
+// Per value: the block of the model (how many marks come before) in which a graph input is first read, behind
+// casts, which only say what it is stored in; -1 for what is none, or is not read.
+std::vector<int64_t> first_blocks(const Graph& graph);
+
 // The type that all trained parameters of a graph are stored in: f32, or bf16 (model/stored_params.h).
 DType trained_dtype(const Graph& graph);
 

@@ -1,6 +1,7 @@
 // Training on a device that has memory of its own and runs late gives the processor's bits.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "comm/mesh_testing.h"
 #include "comm/ranks_testing.h"
+#include "data/open/open.h"
 #include "device/late_backend.h"
 #include "model/encoder.h"
 #include "model/gpt.h"
@@ -15,6 +17,9 @@
 #include "model/resnet.h"
 #include "model/stored_params.h"
 #include "model/tabular.h"
+#include "train/evaluate/evaluate.h"
+#include "train/evaluate/evaluation_units.h"
+#include "train/state/run_downloads.h"
 #include "train/state/state_hash.h"
 #include "train/step/synthetic.h"
 #include "train/step/train_step.h"
@@ -342,6 +347,65 @@ TEST(LateDevice, TensorRanks) {
   expect_the_same_bits_in({.tensor = 2}, four_blocks(), blocks);
   expect_the_same_bits_in({.pipeline = 2, .tensor = 2}, four_blocks(), in_leaves(with(0)));
   expect_the_same_bits_in({.data = 2, .pipeline = 2, .tensor = 2}, four_blocks(), in_leaves(with(1)));
+}
+
+// Of two leaves of a matrix of four rows, and of what lies apart from them.
+TEST(LateDevice, RunsOfLeavesComeInOneTransfer) {
+  const auto device = testing::make_late_backend(1);
+  const auto memory = device->allocate(64);
+  std::vector<std::byte> stored(64), whole(24);
+  for (size_t i = 0; i < stored.size(); ++i) stored[i] = static_cast<std::byte>(i);
+  device->upload(memory->data(), stored.data(), 64);
+  const auto* const at = static_cast<const std::byte*>(memory->data());
+  RunDownloads downloads(*device);
+  // Rows of four bytes, of which each leaf has two; then eight more.
+  for (int64_t row = 0; row < 4; ++row)
+    for (int64_t leaf = 0; leaf < 2; ++leaf)
+      downloads.add(whole.data() + row * 4 + leaf * 2, at + leaf * 8 + row * 2, 2);
+  downloads.add(whole.data() + 16, at + 48, 8);
+  EXPECT_EQ(downloads.finish(), 2);
+  for (size_t row = 0; row < 4; ++row)
+    for (size_t leaf = 0; leaf < 2; ++leaf)
+      for (size_t i = 0; i < 2; ++i) EXPECT_EQ(whole[row * 4 + leaf * 2 + i], stored[leaf * 8 + row * 2 + i]);
+  EXPECT_TRUE(std::equal(whole.begin() + 16, whole.end(), stored.begin() + 48));
+  EXPECT_EQ(downloads.finish(), 0);
+}
+
+// Weights that the host has, in units that come into memory of the device.
+TEST(LateDevice, AnEvaluationUnitByUnit) {
+  constexpr int64_t kRecords = 7, kBatch = 2;
+  const auto build = [](int64_t batch) { return build_gpt({3, 48, 3, 31, batch, 9, 0.1, false}); };
+  DataOptions data;
+  data.format = DataOptions::Format::kPatternTokens;
+  data.train.samples = 20;
+  data.eval.samples = kRecords;
+  data.seq = 9;
+  data.vocab = 31;
+  const std::shared_ptr<const Source> records = open_data(data).eval;
+  const auto cpu = make_cpu_backend(1);
+  const TrainStep train(build_gpt({3, 48, 3, 31, kBatch, 9, 0.1}), *cpu, {});
+  const TrainState& state = train.state_as_it_lies();
+  const auto evaluated = [&](Backend& backend, const PassOptions& passes) {
+    Evaluator evaluator(build, backend, passes, kBatch, kRecords);
+    UnitReader reader(
+        backend, passes.units,
+        [&](std::string_view name) -> const StateTensor& { return state.evaluated_tensor(name); },
+        [](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
+          std::memcpy(into.data(), static_cast<const char*>(tensor.data) + first, into.size());
+        });
+    evaluator.gather_with(reader);
+    return evaluator.run(*records, [&](std::string_view name) { return state.evaluated(name); });
+  };
+  PassOptions in_units;
+  in_units.units = evaluation_units(
+      build(kBatch).graph, [](std::string_view) { return false; }, 4096);
+  ASSERT_GE(in_units.units.size(), 4u);
+  const EvalResult want = evaluated(*cpu, {});
+  for (const MakeBackend make : {make_cpu_backend, testing::make_late_backend}) {
+    const EvalResult found = evaluated(*make(2), in_units);
+    EXPECT_EQ(found.loss, want.loss);
+    EXPECT_EQ(found.accuracy, want.accuracy);
+  }
 }
 
 // What makes the tests above mean something.

@@ -76,7 +76,11 @@ void expect_one_hash(const std::vector<std::string>& settings) {
                   .weights_sha256,
               hash);
   EXPECT_EQ(job.with("again", settings, {"train.recompute=block"}).weights_sha256, hash);
-  EXPECT_EQ(job.with("stages", settings, {"strategy.workers=2", "strategy.pipeline=2"}).weights_sha256, hash);
+  const std::vector<std::string> stages = {"strategy.workers=2", "strategy.pipeline=2",
+                                           "strategy.reduce.bucket=4KiB"};
+  EXPECT_EQ(job.with("stages", settings, stages).weights_sha256, hash);
+  // Unit by unit, which hold what is trained and, as the folder stores it, what is frozen.
+  expect_same_evaluations(job.metrics("stages"), job.metrics("one"));
 
   fs::create_directories(job.output("killed"));
   {

@@ -95,6 +95,18 @@ TEST(PipelineRun, ParametersInPiecesGiveTheBitsOfOne) {
   expect_bits_of_one(kLlamaJob, {}, {{2, 2, "zero-bubble", pieces}});
 }
 
+// Buckets so small that an evaluation brings several units, of what other stages hold.
+TEST(PipelineRun, EvaluatesWhatOthersHoldUnitByUnit) {
+  const Settings small = {"strategy.reduce.bucket=4KiB", "train.eval.every=2"};
+  expect_bits_of_one(kGptJob, small, {{1, 3}, {2, 2, "zero-bubble", {"strategy.zero=2"}}});
+  expect_bits_of_one(kLlamaJob, small + Settings{"train.precision=bf16_pure", "train.ema=0.9"},
+                     {{2, 2, "1f1b", {"strategy.zero=1"}}, {1, 2}});
+  // A model that is evaluated on the half of a batch, too.
+  expect_bits_of_one(kLlamaJob,
+                     small + Settings{"train.microbatch=2", "strategy.leaves=2", "data.eval.samples=7"},
+                     {{1, 2}});
+}
+
 TEST(PipelineRun, BeginsWithTheWeightsOfAnotherRun) {
   const TrainCase job(kLlamaJob);
   job.trained("base", kFive + Settings{"train.steps=2", "train.lr.warmup=1"});
@@ -138,20 +150,27 @@ TEST(PipelineRun, GoesOnInAnyLayout) {
 }
 
 // 76 million parameters in 24 blocks: 1162 MiB of weights, gradients and moments, four times what a worker
-// gets.
+// gets, with an evaluation.
 TEST(PipelineRunCostLong, TrainsWhatNoWorkerCouldHold) {
   if (kSanitized) GTEST_SKIP() << "sanitizers take memory of their own";
   const TrainCase job(R"(
 name: gpt
 model: {family: gpt, layers: 24, dim: 512, heads: 8, vocab: 1024, seq: 16}
-data: {train: {format: synthetic, samples: 64}}
+data: {train: {format: synthetic, samples: 64}, hold_out: 0.1}
 train: {steps: 2, global_batch: 8, microbatch: 1, lr: {base: 1e-3}}
 strategy: {leaves: 2, threads: 1}
 )");
   const RunSummary one = job.trained("one", {});
-  const auto limit = static_cast<int64_t>(16.0 * static_cast<double>(one.parameters) / 4);
+  // And two blocks on their way through an evaluation.
+  constexpr int64_t kBlock = 4 * 12 * 512 * 512;
+  const int64_t limit = 16 * one.parameters / 4 + 2 * kBlock;
   const Settings little = {fmt::format("strategy.memory={}", limit), "strategy.transport=ucx"};
   EXPECT_EQ(job.train("refused", little).code, 3);
+  // Only the first worker has nothing to spare for them.
+  const Settings fewer = {fmt::format("strategy.memory={}", limit - 2 * kBlock), "strategy.transport=ucx"};
+  const Ended refused = job.train("one-refuses", settings_of({2, 4, "1f1b", {"strategy.zero=1"}}) + fewer);
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_NE(refused.err.find("a worker would take"), std::string::npos) << refused.err;
   // At stages 2 and 3 two workers of a stage save less than the sums of rounds and the gathered units take.
   for (const int zero : {1}) {
     SCOPED_TRACE(zero);
@@ -159,6 +178,7 @@ strategy: {leaves: 2, threads: 1}
         job.trained(fmt::format("zero-{}", zero),
                     settings_of({2, 4, "1f1b", {fmt::format("strategy.zero={}", zero)}}) + little);
     EXPECT_EQ(found.weights_sha256, one.weights_sha256);
+    EXPECT_EQ(found.final_eval->loss, one.final_eval->loss);
     EXPECT_LE(found.planned_memory_bytes, limit);
     // UCX takes some 9 MB of its own, and with what is on its way up to 25.
     EXPECT_NEAR(static_cast<double>(found.peak_memory_bytes) - 17e6,

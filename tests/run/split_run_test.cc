@@ -79,6 +79,9 @@ TEST(SplitRun, ParametersInPiecesGiveTheBitsOfOne) {
   expect_bits_of_one(kEncoderJob, kSmallBuckets + Settings{"train.ema=0.9", "train.clip_norm=0.5"},
                      {{4, 3, "ucx"}});
 }
+TEST(SplitRun, AveragesInPiecesAreEvaluatedUnitByUnit) {
+  expect_bits_of_one(kGptJob, kSmallBuckets + Settings{"train.ema=0.9"}, {{2, 1}, {3, 2, "ucx"}});
+}
 TEST(SplitRun, ParametersInPiecesGiveTheBitsOfOneInBf16) {
   expect_bits_of_one(kLlamaJob, kSmallBuckets + Settings{"train.precision=bf16"}, {{2, 3, "ucx"}});
   expect_bits_of_one(

@@ -79,6 +79,14 @@ TEST(TensorRun, GoesTogetherWithParametersInPieces) {
                       {1, 2, 1, {"strategy.zero=3", "strategy.transport=ucx"}}});
 }
 
+// One worker has all leaves, and no parameter in one piece.
+TEST(TensorRun, EvaluatesLeavesUnitByUnit) {
+  const Settings small = {"strategy.reduce.bucket=4KiB", "train.eval.every=2"};
+  expect_bits_of_one(kGptJob, small + kFourLeaves + kEightHeads, {{2}, {2, 1, 2}});
+  expect_bits_of_one(kLlamaJob, small + kTwoLeaves + Settings{"train.ema=0.9"},
+                     {{2, 2, 1, {"strategy.zero=2"}}, {2, 1, 2}});
+}
+
 // The vocabulary of these jobs is cut, of gpt in a table that the last stage reads too.
 TEST(TensorRun, SharesATiedTableBetweenStages) {
   expect_bits_of_one(kGptJob, kFourLeaves + kEightHeads,

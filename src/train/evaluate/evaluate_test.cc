@@ -17,6 +17,7 @@
 #include "model/llama.h"
 #include "model/resnet.h"
 #include "model/tabular.h"
+#include "train/evaluate/evaluation_units.h"
 
 namespace lockstep {
 namespace {
@@ -262,10 +263,73 @@ TEST_P(Evaluation, HasTheMetricsOfItsTask) {
   }
 }
 
+// Brings units out of the host's memory, and counts how often.
+class UnitsOfHost : public UnitSource {
+ public:
+  UnitsOfHost(std::vector<ParamUnit> units,
+              const std::unordered_map<std::string, std::vector<float>>& weights)
+      : units_(std::move(units)), weights_(weights) {}
+  void start(int64_t unit, void* into) override {
+    ++brought_;
+    for (const ParamUnit::Part& part : units_.at(static_cast<size_t>(unit)).parts) {
+      const std::vector<float>& values = weights_.at(part.name);
+      std::copy(values.begin(), values.end(), static_cast<float*>(into) + part.offset);
+    }
+  }
+  void wait(int64_t) override {}
+  int64_t brought() const { return brought_; }
+
+ private:
+  std::vector<ParamUnit> units_;
+  const std::unordered_map<std::string, std::vector<float>>& weights_;
+  int64_t brought_ = 0;
+};
+
+// Of one batch and of several together, of as many as there are together and fewer, with a tail and without.
+TEST_P(Evaluation, UnitByUnitItIsTheSame) {
+  const Family family = make_family(GetParam());
+  const auto weights = make_weights(family.build(1));
+  for (const int64_t batch : {1, 2, 3, 13, 20}) {
+    PassOptions passes;
+    passes.units = evaluation_units(
+        family.build(batch).graph, [](std::string_view) { return false; }, 1024);
+    const auto backend = make_cpu_backend(2);
+    Evaluator evaluator(family.build, *backend, passes, batch, kRecords);
+    EXPECT_EQ(evaluator.units().size(), passes.units.size());
+    UnitsOfHost units(passes.units, weights);
+    evaluator.gather_with(units);
+    const EvalResult found = evaluator.run(*family.source, [&](std::string_view name) {
+      return const_cast<float*>(weights.at(std::string(name)).data());
+    });
+    EXPECT_EQ(numbers(found), numbers(evaluate(family, batch, 2))) << "batches of " << batch;
+    EXPECT_GE(units.brought(), static_cast<int64_t>(passes.units.size()));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, Evaluation,
                          ::testing::Values("gpt", "llama", "encoder", "tabular", "resnet", "classes",
                                            "numbers"),
                          [](const auto& info) { return info.param; });
+
+// Thirteen batches, by as many as there are units.
+TEST(Evaluator, BringsUnitsOnceForSeveralBatches) {
+  const Family gpt = make_family("gpt");
+  const auto weights = make_weights(gpt.build(1));
+  PassOptions passes;
+  passes.units = evaluation_units(
+      gpt.build(1).graph, [](std::string_view) { return false; }, 1024);
+  const auto backend = make_cpu_backend(1);
+  Evaluator evaluator(gpt.build, *backend, passes, 1, kRecords);
+  UnitsOfHost units(passes.units, weights);
+  evaluator.gather_with(units);
+  int64_t runs = 0;
+  evaluator.run(
+      *gpt.source, [](std::string_view) -> void* { return nullptr; }, [&] { ++runs; });
+  ASSERT_EQ(passes.units.size(), 3u);
+  EXPECT_EQ(runs, 5);
+  // The tied table twice.
+  EXPECT_EQ(units.brought(), 5 * (3 + 1));
+}
 
 TEST(Evaluator, RefusesDataThatDoesNotFit) {
   const Family gpt = make_family("gpt");

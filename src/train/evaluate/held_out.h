@@ -29,7 +29,9 @@ class HeldOut {
   bool exists() const { return options_.exists; }
   // `best` in the record says whether it is the best so far.
   EvalRecord evaluate(TrainStep& train, int64_t step, const std::function<void()>& after_batch);
-  // Where parameters are gathered in units: who brings those to evaluate. It must outlive evaluate().
+  // That parameters are gathered in, none where they are whole; and who brings those to evaluate. It must
+  // outlive evaluate().
+  std::vector<ParamUnit> units() const { return evaluator_ ? evaluator_->units() : std::vector<ParamUnit>{}; }
   void gather_with(UnitSource& source) {
     if (evaluator_) evaluator_->gather_with(source);
   }

@@ -389,19 +389,14 @@ const StateTensor& TrainState::evaluated_tensor(std::string_view name) const {
     if (tensor.name == name) return tensor;
   for (const StateTensor& tensor : frozen_)
     if (tensor.name == name) return tensor;
-  return evaluated_param(name);
-}
-
-const StateTensor& TrainState::evaluated_param(std::string_view name) const {
   const StateTensor& found = param(name);
   return averaging_ ? averages_[static_cast<size_t>(&found - params_.data())] : found;
 }
 
 void* TrainState::evaluated(std::string_view name) const {
   const StateTensor& tensor = evaluated_tensor(name);
-  if (tensor.is_whole()) return tensor.data;
-  LOCKSTEP_CHECK(shown_ != nullptr, "{} is split", tensor.name);
-  return shown_->at(tensor.name);
+  LOCKSTEP_CHECK(tensor.is_whole(), "{} is split", tensor.name);
+  return tensor.data;
 }
 
 void TrainState::mark_rows(int64_t step) {

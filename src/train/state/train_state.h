@@ -110,15 +110,10 @@ class TrainState {
   // In the order of leaves and parameters; none where gradients are sent as a whole.
   const std::vector<StateTensor>& residuals() const { return residuals_; }
   const StateTensor& param(std::string_view name) const;  // a frozen one too; throws UserError
-  // What an evaluation reads of a parameter: its average, where one is kept.
-  const StateTensor& evaluated_param(std::string_view name) const;
-  // Where it finds a parameter that is whole, or a statistic.
-  void* evaluated(std::string_view name) const;
-  // What is not here is evaluated out of other buffers, by the names of parameters; null: no more.
-  using Shown = std::unordered_map<std::string, void*>;
-  void show(const Shown* shown) { shown_ = shown; }
-  // The tensor that evaluated() is of.
+  // What an evaluation reads of a parameter, its average where one is kept, or of a statistic.
   const StateTensor& evaluated_tensor(std::string_view name) const;
+  // Where it finds one that is whole.
+  void* evaluated(std::string_view name) const;
   const Ownership& ownership() const { return ownership_; }
   const ModelHolders& holders() const { return holders_; }
   const FlatLayout& whole() const { return whole_; }  // of the model, whoever holds it
@@ -210,7 +205,6 @@ class TrainState {
   ModelHolders holders_;
   int mesh_rank_ = 0;
   LeafPieces pieces_;
-  const Shown* shown_ = nullptr;
   std::vector<std::unique_ptr<Buffer>> buffers_, flat_buffers_, offloaded_;
   std::unordered_map<std::string, void*> addresses_;
   std::vector<StateTensor> params_, frozen_, statistics_, model_, optimizer_, averages_, residuals_;

@@ -14,9 +14,10 @@ UnitReader::UnitReader(Backend& backend, std::vector<ParamUnit> units, Find find
 
 void UnitReader::start(int64_t unit, void* into) {
   std::vector<std::byte> piece;
-  for (const ParamUnit::Part& part : units_[static_cast<size_t>(unit)].parts) {
+  const ParamUnit& whole = units_[static_cast<size_t>(unit)];
+  for (const ParamUnit::Part& part : whole.parts) {
     const StateTensor& tensor = find_(part.name);
-    char* const at = static_cast<char*>(into) + part.offset * size_of(tensor.dtype);
+    char* const at = static_cast<char*>(into) + whole.offset_bytes(part);
     for (int64_t first = 0; first < tensor.bytes(); first += kPiece) {
       piece.resize(static_cast<size_t>(std::min(kPiece, tensor.bytes() - first)));
       read_(tensor, first, piece);

@@ -399,7 +399,8 @@ TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOpti
                                        passes.units.empty() ? "" : ", in units");
     plans.pipeline = looked_at ? shared->once(of, plan) : plan();
   } else {
-    // Leaves are evaluated as the parameters that they are of, which the leader gathers.
+    // Of leaves nobody runs a microbatch alone (a diagnosis), and hashes are of the parameters that they are
+    // of.
     if (options.tensor_leaves == 1) plans.units = passes.units;
     plan_backward(plans, graphs, all_plans, backend, options, passes);
   }

@@ -84,8 +84,6 @@ class TrainStep {
   // As it lies, for another thread that reads it while a step is summed up: nothing is caught up or
   // forgotten.
   const TrainState& state_as_it_lies() const { return state_; }
-  // What is not here, to be evaluated (TrainState::show).
-  void show(const TrainState::Shown* shown) { state_.show(shown); }
   const ModelHolders& holders() const { return holders_; }
   // Says that the state was overwritten with what it was after that many applied steps.
   void restored(int64_t steps_applied);

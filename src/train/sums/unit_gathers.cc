@@ -5,18 +5,22 @@
 
 namespace lockstep {
 
-std::vector<ParamUnit> param_units(const FlatLayout& layout, const Ownership& ownership) {
+std::vector<ParamUnit> param_units(const FlatLayout& layout, const Buckets& buckets) {
   std::vector<ParamUnit> units;
-  if (!ownership.splits_params()) return units;
-  const Buckets buckets = ownership.buckets(layout);
   for (const Slice& slice : buckets.units()) {
     ParamUnit& unit = units.emplace_back();
     unit.numel = slice.size();
+    unit.dtype = layout.dtype();
     for (const FlatEntry& entry : layout.entries())
       if (entry.offset >= slice.begin && entry.offset < slice.end)
         unit.parts.push_back({entry.name, entry.offset - slice.begin});
   }
   return units;
+}
+
+std::vector<ParamUnit> param_units(const FlatLayout& layout, const Ownership& ownership) {
+  return ownership.splits_params() ? param_units(layout, ownership.buckets(layout))
+                                   : std::vector<ParamUnit>{};
 }
 
 UnitGathers::UnitGathers(Group& group, Backend& backend, const void* owned, const FlatLayout& layout,

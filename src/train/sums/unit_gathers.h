@@ -13,7 +13,8 @@
 
 namespace lockstep {
 
-// What a graph is told of the units; none where parameters are not split.
+// What a graph is told of the units of buckets; none where parameters are not split.
+std::vector<ParamUnit> param_units(const FlatLayout& layout, const Buckets& buckets);
 std::vector<ParamUnit> param_units(const FlatLayout& layout, const Ownership& ownership);
 
 class UnitGathers : public UnitSource {
