@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <span>
 
 #include "base/error.h"
 #include "graph/op_def.h"
@@ -101,7 +102,7 @@ class Repeating {
     }
     std::vector<Value> inputs;
     for (const Value input : node(n).inputs) inputs.push_back(batch[static_cast<size_t>(input.id)]);
-    const std::vector<Value> made = graph_.copy_node(old_, node(n), inputs);
+    const std::span<const Value> made = graph_.copy_node(old_, node(n), inputs);
     for (size_t i = 0; i < made.size(); ++i) batch[static_cast<size_t>(outputs[i].id)] = made[i];
   }
 
