@@ -37,7 +37,7 @@ SCHEDULES = ["gpipe", "1f1b", "interleaved", "zero-bubble"]
 
 
 # Stages of equal work: what is beside the blocks is small.
-EVEN = {"layers": 8, "dim": 384, "heads": 6, "kv_heads": 6, "hidden": 1024, "vocab": 64, "seq": 128}
+EVEN = {"layers": 8, "dim": 384, "heads": 6, "kv_heads": 6, "hidden": 1024, "vocab": 256, "seq": 128}
 
 
 def job(steps, microbatches, leaves, strategy, model=MODEL):

@@ -57,6 +57,7 @@ struct ThreadPool::Shared {
   std::mutex mutex;
   std::condition_variable wake, finished;
   std::exception_ptr error;
+  int64_t failed_task = 0;  // whose error it is: tasks are claimed in order, so none before it fails unseen
   std::vector<std::thread> workers;
 
   static constexpr uint64_t kRegion = uint64_t{1} << 32;
@@ -84,7 +85,9 @@ struct ThreadPool::Shared {
       body(context, task, thread);
     } catch (...) {
       const std::lock_guard lock(mutex);
-      if (!failed.exchange(true)) error = std::current_exception();
+      if (failed.exchange(true) && task > failed_task) return;
+      failed_task = task;
+      error = std::current_exception();
     }
   }
 

@@ -4,7 +4,7 @@
 // depend on the number of threads. The calling thread takes part, and waits for no thread that has not taken
 // a task. Workers spin briefly between parallel regions (a step is hundreds of short ones) and then sleep; on
 // a machine that is busy with something else (base/crowding.h) they sleep at once. A task that throws stops
-// the region; the first exception is rethrown to the caller.
+// the region; of several exceptions that of the first task is rethrown to the caller, whichever came first.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -114,6 +114,28 @@ TEST(ThreadPool, NobodyWaitsForAThreadThatHasNoTask) {
   close(held_pipe[1]);
 }
 
+TEST(ThreadPool, OfSeveralFailuresThatOfTheFirstTaskIsRethrown) {
+  ThreadPool pool(2);
+  for (int round = 0; round < 100; ++round) {
+    std::atomic<bool> second = false;
+    try {
+      pool.run(2, [&](int64_t task) {
+        if (task == 1) {
+          second = true;
+          throw UserError("task 1");
+        }
+        // As late as can be; on one thread the second is not there yet.
+        for (int wait = 0; wait < 10000 && !second; ++wait) std::this_thread::yield();
+        for (int wait = 0; wait < 20; ++wait) std::this_thread::yield();
+        throw UserError("task 0");
+      });
+      ADD_FAILURE() << "no error";
+    } catch (const UserError& error) {
+      EXPECT_STREQ(error.what(), "task 0");
+    }
+  }
+}
+
 TEST(ThreadPool, AFailureOfTheLastTaskIsRethrownToo) {
   ThreadPool pool(4);
   for (int round = 0; round < 200; ++round)

@@ -36,7 +36,7 @@ RecordSet marked_records(const ShardSet& shards, const RecordTest& test, int thr
                          const IndexProgress& progress) {
   const int64_t records = shards.records();
   // Whole words of the bits, so that no two threads write to the same one.
-  const int64_t block = std::max<int64_t>(shards.manifest().block_records(), 64);
+  const int64_t block = (std::max<int64_t>(shards.manifest().block_records(), 1) + 63) / 64 * 64;
   const int64_t blocks = (records + block - 1) / block;
   std::vector<uint64_t> bits(static_cast<size_t>((records + 63) / 64));
   std::atomic<int64_t> done = 0;

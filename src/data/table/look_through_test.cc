@@ -65,11 +65,11 @@ TEST_F(LookThrough, OfSeveralBadRecordsTheFirstIsNamedByAnyNumberOfThreads) {
   const auto files = write("t.csv", table(good_value, [](int i) {
                              return i == 8000 ? std::string("late") : i == 3000 ? "maybe" : good_label(i);
                            }));
-  for (const int threads : {1, 2, 5})
-    EXPECT_TRUE(error_of([&] {
-                  open_table(options_of(threads), files);
-                }).starts_with(folder_.path("t.csv:3002: the label 'y' is 'maybe'")))
-        << threads;
+  for (const int threads : {1, 2, 5}) {
+    const std::string error = error_of([&] { open_table(options_of(threads), files); });
+    EXPECT_TRUE(error.starts_with(folder_.path("t.csv:3002: the label 'y' is 'maybe'")))
+        << threads << " threads: " << error;
+  }
 }
 
 TEST_F(LookThrough, RecordsToEvaluateOnAreLookedAtToo) {
