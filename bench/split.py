@@ -6,7 +6,8 @@ another's memory. The same model, microbatches and workers, fp32, AdamW with cli
 bytes that all workers send in a step beside the formula of docs/splitting.md:
 
     ZeRO-2   (N-1) (b Mg + Mw)       b = V/N leaves a worker, each of one microbatch
-    ZeRO-3   (N-1) (b Mg + 2 m Mw)   less what is gathered once for forward and backward
+    ZeRO-3   (N-1) (b Mg + 2 m Mw - m Mo)   Mo is gathered once for forward and backward: the last block with
+                                            the head, which backward begins with, and the table of tokens
     stages   2 (p-1) m A             A the activations between two layers, of one microbatch
 
 Gloo has no reduce-scatter: it makes N all-reduces, so FSDP2 on it sends 4 M (N-1) where the formula of ZeRO-3 says 3 M (N-1).
@@ -101,18 +102,25 @@ def metrics(formula):
     ]
 
 
+def gathered_once():
+    """Parameters that ZeRO-3 gathers once a microbatch."""
+    dim, vocab = MODEL["dim"], MODEL["vocab"]
+    block = 4 * dim * dim + 3 * dim * MODEL["hidden"] + 2 * dim
+    return block + dim + vocab * dim + vocab * dim
+
+
 def measure_zero(bench, args, workers):
     """One microbatch a worker and step."""
     for stage in args.zero:
         how = {2: "fsdp-kept", 3: "fsdp"}[stage]
-        weights = 1 if stage == 2 else 2
+        weights, once = (1, 0) if stage == 2 else (2, gathered_once())
         bench.measure(
             f"ZeRO-{stage}, {workers} workers",
             {
                 OURS: lambda stage=stage: ours(args, workers, workers, {"workers": workers, "zero": stage}),
                 f"torch {how}": lambda how=how: torch(args, how, workers, 1),
             },
-            metrics(lambda f, weights=weights: (workers - 1) * (1 + weights) * 4 * f["parameters"]),
+            metrics(lambda f, w=weights, o=once: (workers - 1) * 4 * ((1 + w) * f["parameters"] - o)),
             args.repeats,
         )
 

@@ -153,6 +153,8 @@ Descriptor connect_to(const HostPort& address, TimePoint deadline) {
   throw CommError("cannot connect to {}: {}", to_string(address), std::strerror(error));
 }
 
+void acknowledge(const Descriptor& connection) { switch_on(connection, IPPROTO_TCP, TCP_QUICKACK); }
+
 std::string peer_of(const Descriptor& connection) {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;

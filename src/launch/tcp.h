@@ -23,6 +23,9 @@ Descriptor listen_on(const HostPort& address);
 int64_t bound_port(const Descriptor& listener);
 
 // One attempt. CommError says why not.
+// Acknowledges what has been received from this connection at once, instead of up to 40 ms later with the
+// next answer: for a peer that waits for room to send on. To be said again after every read.
+void acknowledge(const Descriptor& connection);
 Descriptor connect_to(const HostPort& address, TimePoint deadline);
 
 // "10.0.0.7:51234", the other end of a connection.

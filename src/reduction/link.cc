@@ -114,6 +114,7 @@ bool ServerLink::fill(std::byte* into, size_t bytes) {
                     : fmt::format("the connection broke: {}", std::strerror(errno)));
       return false;
     }
+    acknowledge(socket_);
     last_word_ = steady_clock::now();
     filled_ += static_cast<size_t>(got);
     bytes_received_ += got;

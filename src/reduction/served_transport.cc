@@ -95,25 +95,16 @@ int64_t ServedTransport::ServedSum::missing() const {
   return count;
 }
 
-// The server of the chunk that this host sends next; -1 if none can be sent now. Hosts go through the chunks
-// in rounds of one for each server, each host from another server on, so that they do not all send to the
-// same one.
+// The server of the first chunk, in their order, that can be sent now; -1 if there is none.
 int ServedTransport::ServedSum::next_server() {
-  const auto servers = static_cast<int64_t>(by_.alive_.size());
-  int next = -1;
-  int64_t first = 0;
-  for (int64_t at = 0; at < servers; ++at) {
-    const int server = by_.alive_[static_cast<size_t>(at)];
+  int first = -1;
+  for (const int server : by_.alive_) {
     if (!by_.links_[static_cast<size_t>(server)]->can_send()) continue;
     int64_t& chunk = next_[static_cast<size_t>(server)];
     while (chunk < chunks() && (this->server(chunk) != server || !carries(chunk))) ++chunk;
-    if (chunk == chunks()) continue;
-    const int64_t turn = chunk / servers * servers + (at + by_.courier_.host()) % servers;
-    if (next >= 0 && turn >= first) continue;
-    next = server;
-    first = turn;
+    if (chunk < chunks() && (first < 0 || chunk < next_[static_cast<size_t>(first)])) first = server;
   }
-  return next;
+  return first;
 }
 
 // One chunk at a time: a root comes back when the slowest host has sent its part, and connections share a

@@ -42,8 +42,9 @@ class AllSignalsBlocked {
 // Waits as long as it takes: whoever wants it to end shuts the socket down. False at its end.
 bool read_all(const Descriptor& socket, std::byte* into, size_t bytes) {
   while (bytes > 0) {
-    const ssize_t got = recv(socket.get(), into, bytes, MSG_WAITALL);
+    const ssize_t got = recv(socket.get(), into, bytes, 0);
     if (got > 0) {
+      acknowledge(socket);
       into += got;
       bytes -= static_cast<size_t>(got);
     } else if (got == 0 || errno != EINTR) {
