@@ -151,7 +151,7 @@ std::vector<Field> strategy_fields() {
           .defaults_to("canonical"),
       LOCKSTEP_FIELD(strategy.reduce.bucket,
                      "gradients that are reduced together while backward goes on; auto: a 32nd of them, 512 "
-                     "KiB to 16 MiB")
+                     "KiB (via server 2 MiB) to 16 MiB")
           .takes_auto()
           .in_bytes()
           .at_least(1 << 12)

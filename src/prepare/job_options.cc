@@ -66,6 +66,7 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   const ReduceSpec& reduce = spec.strategy.reduce;
   options.reduce.order = reduce.order;
   options.reduce.bucket_bytes = reduce.bucket.value_or(0);
+  if (reduce.via == ReduceVia::kServer) options.reduce.least_bucket = kLeastServedBucket;
   options.reduce.codec = reduce.compress;
   options.reduce.topk = reduce.topk;
   options.reduce.rank = reduce.rank;

@@ -9,7 +9,8 @@ Ownership::Ownership(std::optional<HostPlace> host, const OptimizerSettings& opt
     : shared_(host && reduce.exchange && updates_elements(optimizer)),
       place_(shared_ ? *host : HostPlace{}),
       zero_(zero),
-      bucket_bytes_(reduce.bucket_bytes) {
+      bucket_bytes_(reduce.bucket_bytes),
+      least_bucket_(reduce.least_bucket) {
   if (zero_.workers == 1 || !reduce.exchange) zero_.stage = 0;
   if (zero_.stage < 3 || place_.count == zero_.workers) return;
   shared_ = false;
@@ -18,7 +19,7 @@ Ownership::Ownership(std::optional<HostPlace> host, const OptimizerSettings& opt
 
 Buckets Ownership::buckets(const FlatLayout& layout) const {
   if (splits_gradients()) return Buckets::of_parameters(layout, bucket_bytes_, splits_params());
-  return {layout, bucket_bytes_, is_split()};
+  return {layout, bucket_bytes_, is_split(), least_bucket_};
 }
 
 std::vector<Slice> Ownership::owned_by(int rank, const FlatLayout& layout) const {

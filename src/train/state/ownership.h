@@ -79,6 +79,7 @@ class Ownership {
   HostPlace place_;
   ZeroPlace zero_;
   int64_t bucket_bytes_;
+  int64_t least_bucket_;
 };
 
 int64_t numel(const std::vector<Slice>& slices);

@@ -51,7 +51,9 @@ int64_t coded_bytes(const TrainPlans& plans, const TrainOptions& options) {
   if (reduce.codec == GradientCodec::kNone) return 0;
   const int64_t all = plans.layout.numel();
   const int64_t bucket =
-      options.workers == 1 ? all : Buckets(plans.layout, reduce.bucket_bytes, true).bytes() / kFloat;
+      options.workers == 1
+          ? all
+          : Buckets(plans.layout, reduce.bucket_bytes, true, reduce.least_bucket).bytes() / kFloat;
   if (reduce.codec == GradientCodec::kTopk) {
     const double share = TopkShare(reduce).most();
     return TopkSums::index_bytes(share, all) + slot_count(options) * TopkSums::value_bytes(share, bucket);

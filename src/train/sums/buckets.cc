@@ -10,14 +10,14 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kParts = 32;
-constexpr int64_t kLeastBytes = 512 << 10;
 constexpr int64_t kMostBytes = 16 << 20;
 
 // Whole blocks.
-int64_t elements_of_a_bucket(const FlatLayout& layout, int64_t total, int64_t bytes) {
+int64_t elements_of_a_bucket(const FlatLayout& layout, int64_t total, int64_t bytes,
+                             int64_t least = kLeastBucket) {
   const int64_t element = size_of(layout.dtype());
   const int64_t wanted =
-      bytes > 0 ? bytes / element : std::clamp(total / kParts, kLeastBytes / element, kMostBytes / element);
+      bytes > 0 ? bytes / element : std::clamp(total / kParts, least / element, kMostBytes / element);
   return std::max<int64_t>(1, (std::min(wanted, total) + kFlatBlock - 1) / kFlatBlock) * kFlatBlock;
 }
 
@@ -71,9 +71,10 @@ std::vector<Slice> units_of(const FlatLayout& layout, int64_t least) {
 
 }  // namespace
 
-Buckets::Buckets(const FlatLayout& layout, int64_t bytes, bool owned) : total_bytes_(layout.sums_bytes()) {
+Buckets::Buckets(const FlatLayout& layout, int64_t bytes, bool owned, int64_t least)
+    : total_bytes_(layout.sums_bytes()) {
   const int64_t total = layout.dtype() == DType::kF32 && !owned ? layout.sums_numel() : layout.numel();
-  const int64_t size = elements_of_a_bucket(layout, total, bytes);
+  const int64_t size = elements_of_a_bucket(layout, total, bytes, least);
   bytes_ = size * size_of(layout.dtype());
   cut({0, total}, size);
   gradients_ = count();

@@ -3,7 +3,7 @@
 // Their edges follow from the layout alone, never from a measurement: what a worker owns falls on them, and
 // every worker must find the same. A bucket costs the latency of a collective, and the last one can only
 // begin when backward has ended, so its transfer is always in the open: 32 buckets leave 3 % of the transfer
-// there. Below 512 KiB the latency of a network shows, above 16 MiB nothing is gained.
+// there. They have at least 512 KiB (ReduceOptions::least_bucket); above 16 MiB nothing is gained.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,6 +11,7 @@
 
 #include "comm/collective.h"
 #include "runtime/flat.h"
+#include "train/sums/reduce_options.h"
 
 namespace lockstep {
 
@@ -20,7 +21,7 @@ class Buckets {
   // Of all sums of the layout; `bytes` of them each, rounded up to whole blocks. 0: as said above. A bucket's
   // sums have one type: where statistics differ from gradients, they have buckets of their own. So they have
   // where gradients are owned by workers (`owned`), and statistics are not.
-  Buckets(const FlatLayout& layout, int64_t bytes, bool owned = false);
+  Buckets(const FlatLayout& layout, int64_t bytes, bool owned = false, int64_t least = kLeastBucket);
   // Of the gradients of whole parameters, for workers who keep none of a bucket but their piece: neighbours
   // of together at least such a size make a part, which lies in one piece of memory; buckets are pieces of
   // parts. Where parameters are owned too, parts also end where units do: parameters that are gathered

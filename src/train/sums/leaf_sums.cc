@@ -42,9 +42,10 @@ LeafSums::LeafSums(Backend& backend, const FlatLayout& layout, const std::vector
     : layout_(layout),
       tree_(tree),
       group_(group),
-      buckets_(group == nullptr ? Buckets()
-                                : Buckets(layout, options.bucket_bytes,
-                                          options.owned || options.codec != GradientCodec::kNone)),
+      buckets_(group == nullptr
+                   ? Buckets()
+                   : Buckets(layout, options.bucket_bytes,
+                             options.owned || options.codec != GradientCodec::kNone, options.least_bucket)),
       owned_(options.owned),
       exchange_(exchange_of(backend, options, group, reach)),
       codec_(codec_of(backend, options)),

@@ -10,9 +10,16 @@ namespace lockstep {
 // What a job asks for: memory of the devices themselves, or of the host; else the first, where it can be.
 enum class DeviceRoute : uint8_t { kAuto, kHost, kDevice };
 
+// Below it the latency of a network shows; that of a way through Reduction Servers below another: a gpt of 13
+// MB of gradients on 4 hosts took 307 ms a step in buckets of 512 KiB, and 146 in those of 2 MiB (directly
+// 178).
+inline constexpr int64_t kLeastBucket = 512 << 10;
+inline constexpr int64_t kLeastServedBucket = 2 << 20;
+
 struct ReduceOptions {
   SumOrder order = SumOrder::kCanonical;
-  int64_t bucket_bytes = 0;  // 0: measured on the group
+  int64_t bucket_bytes = 0;             // 0: from the size of the gradients (train/sums/buckets.h)
+  int64_t least_bucket = kLeastBucket;  // where bucket_bytes is 0
   // False: nothing is sent, and every worker goes on with what it has. Only good for measuring what
   // communication costs.
   bool exchange = true;
