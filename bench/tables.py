@@ -298,7 +298,7 @@ def generate():
 def split():
     """Of every case that was measured: samples per second, and bytes beside their formula."""
     rows = []
-    for case in dict.fromkeys(one["case"] for one in result("split")["cases"]):
+    for case in dict.fromkeys(one["case"] for one in result("split")["cases"] if one["metric"] == "sent in a step"):
         speed, sent = (Figure("split", case, metric) for metric in ("samples per second", "sent in a step"))
         peer, ratio = (f"{speed.best():.1f} ({speed.best_peer()})", f"{speed.ratio:.2f}") if speed.peers else ("", "")
         theirs = f"{sent.best():.1f}" if sent.peers else ""
