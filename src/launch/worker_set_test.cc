@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -109,11 +110,19 @@ class PseudoTerminal {
     theirs_ = Descriptor(open(ptsname(ours_.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
   }
   int descriptor() const { return theirs_.get(); }
+  // What was written since the last call. The kernel passes it on when it has time, so a mark follows it.
   std::string shown() const {
-    std::string text(size_t{1} << 16, '\0');
-    const ssize_t got = read(ours_.get(), text.data(), text.size());
-    text.resize(got > 0 ? static_cast<size_t>(got) : 0);
-    return text;
+    constexpr char kMark = '\x01';
+    EXPECT_EQ(write(theirs_.get(), &kMark, 1), 1);
+    std::string text;
+    pollfd entry = {ours_.get(), POLLIN, 0};
+    while (!text.ends_with(kMark) && poll(&entry, 1, 10'000) > 0) {
+      std::array<char, 4096> some{};
+      const ssize_t got = read(ours_.get(), some.data(), some.size());
+      if (got > 0) text.append(some.data(), static_cast<size_t>(got));
+    }
+    EXPECT_TRUE(text.ends_with(kMark));
+    return text.substr(0, text.size() - 1);
   }
 
  private:

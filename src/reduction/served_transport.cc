@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "comm/simd/sum_loops.h"
 
 namespace lockstep::reduction {
@@ -25,6 +26,7 @@ constexpr int64_t kShortestChunk = 64 << 10;
 constexpr int64_t kUsualChunk = 256 << 10;
 constexpr int64_t kChunksEach = 16;  // of a server, where they do not get too short
 constexpr int64_t kAlign = 1024;     // elements
+constexpr int64_t kReason = 192;     // bytes of a text that says why a server was lost
 
 double seconds_of(steady_clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
@@ -63,6 +65,8 @@ class ServedTransport::ServedSum {
   void pass_on(const FrameHeader& root, const std::byte* data);
   bool pending() const;
   void wait();
+  std::string state(const ServerLink& link) const;
+  bool is_silent(const ServerLink& link) const;
   void look_around();
 
   ServedTransport& by_;
@@ -74,11 +78,15 @@ class ServedTransport::ServedSum {
   std::vector<std::vector<std::byte>> combined_;  // by server: this host's sums on their way
   int64_t sent_ = -1;                             // bytes, when last looked at
   TimePoint last_progress_ = steady_clock::now();
+  milliseconds patience_;  // with servers, from the last progress on
   milliseconds next_report_;
 };
 
 ServedTransport::ServedSum::ServedSum(ServedTransport& by, const Collective& collective)
-    : by_(by), collective_(collective), next_report_(by.options_.limits.stall) {
+    : by_(by),
+      collective_(collective),
+      patience_(by.options_.limits.deadline / 2),
+      next_report_(by.options_.limits.stall) {
   here_ = by.courier_.meet(collective, true, collective.buffers);
   const auto servers = static_cast<int64_t>(by.alive_.size());
   const int64_t bytes = std::clamp(collective.bytes() / (servers * kChunksEach), kShortestChunk, kUsualChunk);
@@ -198,30 +206,47 @@ void ServedTransport::ServedSum::wait() {
     throw DeviceError("poll: {}", std::strerror(errno));
 }
 
-// A server may take half of the deadline. The other half is for completing the sum without it.
+// How a server that keeps this rank waiting behaves. What it said before it fell silent says nothing of why.
+std::string ServedTransport::ServedSum::state(const ServerLink& link) const {
+  if (!is_silent(link)) return fmt::format("it says that {}", link.waits_for());
+  return fmt::format("it has said nothing for {:.1f} s", seconds_of(steady_clock::now() - link.last_word()));
+}
+
+// One that lives says again and again for whom it waits.
+bool ServedTransport::ServedSum::is_silent(const ServerLink& link) const {
+  const auto now = steady_clock::now();
+  return link.waits_for().empty() || now - link.last_word() > (now - last_progress_) / 2;
+}
+
+// A server may take half of the deadline. The other half is for completing the sum without it. Of several the
+// silent ones are given up first: the others may be waiting for a host that waits for these.
 void ServedTransport::ServedSum::look_around() {
   int64_t sent = 0;
   for (const auto& link : by_.links_) sent += link->bytes_sent();
   if (sent != std::exchange(sent_, sent)) last_progress_ = steady_clock::now();
   const auto waited = steady_clock::now() - last_progress_;
-  if (waited < by_.options_.limits.stall && waited < by_.options_.limits.deadline / 2) return;
-  const bool gives_up = waited >= by_.options_.limits.deadline / 2;
+  if (waited < by_.options_.limits.stall && waited < patience_) return;
+  std::vector<ServerLink*> late;
   for (const int server : by_.alive_) {
     ServerLink& link = *by_.links_[static_cast<size_t>(server)];
-    if (!link.alive() || (link.unanswered().empty() && !link.sending())) continue;
-    const std::string state = link.waits_for().empty()
-                                  ? fmt::format("it has said nothing for {:.1f} s",
-                                                seconds_of(steady_clock::now() - link.last_word()))
-                                  : fmt::format("it says that {}", link.waits_for());
-    if (gives_up)
-      link.lose(fmt::format("rank {} waited {:.1f} s for it in {}; {}", by_.number(by_.rank()),
-                            seconds_of(waited), text_of(collective_), state));
-    else if (waited >= next_report_)
-      log_warn("rank {} has waited {:.1f} s in {} for {}: {}; doing without it after {:.1f} s",
-               by_.number(by_.rank()), seconds_of(waited), text_of(collective_), link.name(), state,
-               seconds_of(by_.options_.limits.deadline / 2));
+    if (link.alive() && (!link.unanswered().empty() || link.sending())) late.push_back(&link);
   }
-  if (waited >= next_report_) next_report_ *= 2;
+  if (waited >= patience_) {
+    const bool some_silent =
+        std::any_of(late.begin(), late.end(), [&](const ServerLink* link) { return is_silent(*link); });
+    for (ServerLink* link : late)
+      if (!some_silent || is_silent(*link))
+        link->lose(fmt::format("rank {} waited {:.1f} s for it in {}; {}", by_.number(by_.rank()),
+                               seconds_of(waited), text_of(collective_), state(*link)));
+    last_progress_ = steady_clock::now();
+    patience_ = by_.options_.limits.deadline / 8;
+  } else if (waited >= next_report_) {
+    for (const ServerLink* link : late)
+      log_warn("rank {} has waited {:.1f} s in {} for {}: {}; doing without it after {:.1f} s",
+               by_.number(by_.rank()), seconds_of(waited), text_of(collective_), link->name(), state(*link),
+               seconds_of(patience_));
+    next_report_ *= 2;
+  }
 }
 
 // ---- the transport ----
@@ -294,17 +319,22 @@ void ServedTransport::reduce(const Collective& collective, const SumProgram& pro
   if (missing > 0) complete(collective, program, sum);
 }
 
-// All ranks tell which roots they have and which servers they have lost; what follows is the same on all.
+// All ranks tell which roots they have, and which servers they have lost and why; what follows is the same on all.
 void ServedTransport::complete(const Collective& collective, const SumProgram& program, ServedSum& sum) {
   const auto servers = static_cast<int64_t>(links_.size());
   const int64_t bits = servers + sum.chunks();
-  const int64_t row = (bits + kSliceBlock - 1) / kSliceBlock * kSliceBlock;
+  const int64_t told = bits + servers * kReason;
+  const int64_t row = (told + kSliceBlock - 1) / kSliceBlock * kSliceBlock;
   std::vector<std::byte> table(static_cast<size_t>(row * size()));
   const auto at = [&](int rank, int64_t bit) -> std::byte& {
     return table[static_cast<size_t>(rank * row + bit)];
   };
-  for (int64_t server = 0; server < servers; ++server)
-    at(rank(), server) = std::byte{!links_[static_cast<size_t>(server)]->alive()};
+  for (int64_t server = 0; server < servers; ++server) {
+    const ServerLink& link = *links_[static_cast<size_t>(server)];
+    at(rank(), server) = std::byte{!link.alive()};
+    const auto length = std::min<size_t>(link.reason().size(), kReason);
+    std::memcpy(&at(rank(), bits + server * kReason), link.reason().data(), length);
+  }
   for (int64_t chunk = 0; chunk < sum.chunks(); ++chunk)
     at(rank(), servers + chunk) = std::byte{sum.carries(chunk) && sum.holds(chunk)};
 
@@ -343,23 +373,29 @@ void ServedTransport::complete(const Collective& collective, const SumProgram& p
     under_->run(part, program);
   }
 
-  std::vector<bool> lost(links_.size());
+  std::vector<std::string> lost(links_.size());
   for (int64_t server = 0; server < servers; ++server)
-    for (int rank = 0; rank < size(); ++rank)
-      if (at(rank, server) != std::byte{0}) lost[static_cast<size_t>(server)] = true;
+    for (int rank = size() - 1; rank >= 0; --rank) {
+      if (at(rank, server) == std::byte{0}) continue;
+      const auto* reason = reinterpret_cast<const char*>(&at(rank, bits + server * kReason));
+      lost[static_cast<size_t>(server)] = printable(std::string(reason, strnlen(reason, kReason)));
+    }
   note_lost(collective, lost, completed);
 }
 
-void ServedTransport::note_lost(const Collective& collective, const std::vector<bool>& lost, int64_t chunks) {
+// By server: why the first rank that lost it did, empty if none has.
+void ServedTransport::note_lost(const Collective& collective, const std::vector<std::string>& lost,
+                                int64_t chunks) {
   ++figures_.fallbacks;
   std::vector<std::string> now;
   for (const int server : alive_) {
-    if (!lost[static_cast<size_t>(server)]) continue;
+    const std::string& reason = lost[static_cast<size_t>(server)];
+    if (reason.empty()) continue;
     ServerLink& link = *links_[static_cast<size_t>(server)];
-    link.lose("another worker has lost it");
-    now.push_back(fmt::format("{}: {}", link.name(), link.reason()));
+    link.lose(reason);
+    now.push_back(fmt::format("{}: {}", link.name(), reason));
   }
-  std::erase_if(alive_, [&](int server) { return lost[static_cast<size_t>(server)]; });
+  std::erase_if(alive_, [&](int server) { return !lost[static_cast<size_t>(server)].empty(); });
   figures_.lost.insert(figures_.lost.end(), now.begin(), now.end());
   if (rank() != 0) return;
   log_warn(

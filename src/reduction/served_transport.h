@@ -74,7 +74,7 @@ class ServedTransport : public Transport {
   bool goes_to_servers(const Collective& collective) const;
   void reduce(const Collective& collective, const SumProgram& program);
   void complete(const Collective& collective, const SumProgram& program, ServedSum& sum);
-  void note_lost(const Collective& collective, const std::vector<bool>& lost, int64_t chunks);
+  void note_lost(const Collective& collective, const std::vector<std::string>& lost, int64_t chunks);
 
   std::unique_ptr<Transport> under_;
   ServedOptions options_;
