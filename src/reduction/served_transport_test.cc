@@ -289,7 +289,8 @@ void expect_sums_without(const std::function<FakeServer::Then(FakeServer::Frame)
       EXPECT_EQ(figures.alive, 1);
       EXPECT_EQ(figures.fallbacks, 1) << "the others go through the server that is left";
       ASSERT_EQ(figures.lost.size(), 1U);
-      EXPECT_NE(figures.lost[0].find(said), std::string::npos) << "rank " << group.rank() << ": " << figures.lost[0];
+      EXPECT_NE(figures.lost[0].find(said), std::string::npos)
+          << "rank " << group.rank() << ": " << figures.lost[0];
     }));
   }
 }
