@@ -1,7 +1,7 @@
 """One `lockstep train` in a folder of its own, and what it logged: how benches measure whole steps of whole runs.
 
-A job is a dictionary (JSON is YAML). What it trains on is written beside it, from a seed, so that no machine needs to
-bring data along. The first steps of a run are left out: they bring in memory, threads and code.
+A job is a dictionary (JSON is YAML). What it trains on, unless it says so itself, is written beside it, from a seed, so that no
+machine needs to bring data along. The first steps of a run are left out: they bring in memory, threads and code.
 """
 
 import json
@@ -34,7 +34,8 @@ def train_job(job, settings=(), before=(), flags=()):
     with tempfile.TemporaryDirectory(prefix="train_job.") as folder:
         folder = pathlib.Path(folder)
         write_text(folder / "text")
-        job = {**job, "data": {"train": {"format": "text", "files": str(folder / "text")}}, "output": str(folder / "run")}
+        text = {"train": {"format": "text", "files": str(folder / "text")}}
+        job = {"data": text, **job, "output": str(folder / "run")}
         (folder / "job.yaml").write_text(json.dumps(job))
         command = [*before, LOCKSTEP, "train", folder / "job.yaml", *flags]
         for setting in settings:

@@ -18,6 +18,11 @@ AttributeDef unit_attribute() { return {"unit", int64_t{0}, "which unit, in the 
 bool gathers_unit(const Node& node) { return node.op->name == kStart || node.op->name == kDone; }
 bool is_unit_part(const Node& node) { return node.op->name == kPart; }
 
+int32_t unit_start_of(const Graph& graph, const Node& part) {
+  const Node& done = graph.nodes()[static_cast<size_t>(graph.producer(part.inputs[0]))];
+  return graph.producer(done.inputs[0]);
+}
+
 int64_t view_offset(const Graph& graph, const Node& node) {
   if (!is_unit_part(node)) return 0;
   return node.attributes.integer("offset") * size_of(graph.type(node.inputs[0]).dtype);
@@ -42,7 +47,7 @@ OpDef gather_unit_start_op() {
 }
 
 OpDef gather_unit_done_op() {
-  OpDef def{.name = kDone, .summary = "waits for the parameters of a unit"};
+  OpDef def{.name = kDone, .summary = "the parameters of a unit, each of which its part waits for"};
   def.attributes = {unit_attribute()};
   def.traits = {.view = true, .collective = true};
   def.stage = Stage::kScheduled;

@@ -41,6 +41,18 @@ Executable::Executable(Plan plan, Backend& backend, std::shared_ptr<Buffer> aren
       records_(is_worth_recording(plan_)) {
   LOCKSTEP_CHECK(arena_->bytes() >= plan_.memory.arena_peak, "an arena of {} bytes for {}", arena_->bytes(),
                  plan_.graph.name());
+  find_unit_uses();
+}
+
+void Executable::find_unit_uses() {
+  for (size_t n = 0; n < graph().nodes().size(); ++n) {
+    const Node& node = graph().nodes()[n];
+    if (!is_unit_part(node)) continue;
+    const int64_t offset = view_offset(graph(), node);
+    UnitUse& use = unit_uses_.try_emplace(unit_start_of(graph(), node), UnitUse{offset}).first->second;
+    use.last_offset = offset;
+    use.last_part = static_cast<int32_t>(n);
+  }
 }
 
 void Executable::bind(std::string_view input, void* data) {
@@ -88,7 +100,7 @@ void Executable::resolve() {
   const bool first_time = profile_.empty();  // rebinding keeps what was measured
   for (size_t n = 0; n < plan_.steps.size(); ++n) {
     const Node& node = graph().nodes()[n];
-    const bool elsewhere = collectives_.runs(static_cast<int32_t>(n)) || gathers_unit(node);
+    const bool elsewhere = collectives_.runs(static_cast<int32_t>(n)) || moves_unit(node);
     if (plan_.kernels[n] == nullptr && !elsewhere) continue;
     if (elsewhere) records_ = false;
     Step step{plan_.kernels[n].get(), {}, {}, address(plan_.steps[n].workspace), static_cast<int32_t>(n), 0};
@@ -128,24 +140,32 @@ void Executable::put(const Step& step) {
   if (step.kernel != nullptr)
     return stream_.enqueue(*step.kernel, {step.inputs, step.outputs, step.workspace});
   const Node& node = graph().nodes()[static_cast<size_t>(step.node)];
-  if (gathers_unit(node)) return gather(node, step.outputs[0]);
+  if (moves_unit(node)) return move_unit(step);
   collectives_.run(step.node, step.inputs, step.outputs, stream_);
 }
 
-void Executable::gather(const Node& node, void* into) {
+bool Executable::moves_unit(const Node& node) const {
+  return is_unit_part(node) || (gathers_unit(node) && node.op->is_start());
+}
+
+// A unit's last part waits for all of it: its memory may be something else's after that.
+void Executable::move_unit(const Step& step) {
   LOCKSTEP_CHECK(units_ != nullptr, "nobody brings the units of {}", graph().name());
-  const int64_t unit = node.attributes.integer("unit");
-  if (node.op->is_start())
-    units_->start(unit, into);
-  else
-    units_->wait(unit);
+  const Node& node = graph().nodes()[static_cast<size_t>(step.node)];
+  const int32_t start = is_unit_part(node) ? unit_start_of(graph(), node) : step.node;
+  const Node& whole = graph().nodes()[static_cast<size_t>(start)];
+  const int64_t unit = whole.attributes.integer("unit");
+  const UnitUse& use = unit_uses_.at(start);
+  if (start == step.node) return units_->start(unit, step.outputs[0], use.last_offset < use.first_offset);
+  if (step.node == use.last_part) return units_->wait(unit, 0, graph().type(whole.outputs[0]).bytes());
+  const int64_t begin = view_offset(graph(), node);
+  units_->wait(unit, begin, begin + graph().type(node.outputs[0]).bytes());
 }
 
 void Executable::follow(const RegionReady& ready) {
   if (!resolved_) resolve();
   for (const Step& step : steps_) {
-    const Node& node = graph().nodes()[static_cast<size_t>(step.node)];
-    if (step.kernel == nullptr && gathers_unit(node)) gather(node, step.outputs[0]);
+    if (moves_unit(graph().nodes()[static_cast<size_t>(step.node)])) move_unit(step);
     if (ready && step.region_ready > 0) ready(step.region_ready);
   }
   if (ready) ready(plan_.region_bytes);

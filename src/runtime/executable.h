@@ -1,6 +1,7 @@
 // Executable: a plan with memory. Bind the inputs, run, read the outputs.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -68,7 +69,7 @@ class Executable {
 
  private:
   struct Step {
-    Kernel* kernel;  // null: a collective, or a unit's gather
+    Kernel* kernel;  // null: a collective, or a unit's gather or part
     std::vector<void*> inputs;
     std::vector<void*> outputs;
     void* workspace;
@@ -80,7 +81,9 @@ class Executable {
   void* address(const Location& location) const;
   void place_marks();
   void put(const Step& step);
-  void gather(const Node& node, void* into);
+  void find_unit_uses();
+  bool moves_unit(const Node& node) const;
+  void move_unit(const Step& step);
   void launch(size_t index);
   void clear_gaps(size_t& cleared, int64_t bytes);
   void enqueue_all(const RegionReady& ready);
@@ -90,6 +93,12 @@ class Executable {
   Backend& backend_;
   CollectiveSteps collectives_;
   UnitSource* units_ = nullptr;
+  // Of a unit that is there for a while: the first and the last of its parts that is used.
+  struct UnitUse {
+    int64_t first_offset = 0, last_offset = 0;
+    int32_t last_part = -1;  // node
+  };
+  std::map<int32_t, UnitUse> unit_uses_;  // by the node of its start
   Stream& stream_;
   std::shared_ptr<Buffer> arena_;
   std::vector<void*> bound_;

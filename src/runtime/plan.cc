@@ -285,7 +285,7 @@ class Layout {
       final_step[part] = std::max(final_step[part], final_step[part - 1]);
     for (size_t part = 0; part < parts; ++part) {
       const int64_t end = part + 1 < parts ? region_.passing[part + 1] : region_.bytes;
-      const int32_t until = part + 1 < parts ? std::min(final_step[part + 1], last) : last;
+      const int32_t until = part + 2 < parts ? std::min(final_step[part + 2], last) : last;
       part_intervals_.push_back(intervals.size());
       intervals.push_back(
           {end - region_.passing[part], std::min(first[part], until), until, MemoryCategory::kGradients, -1});

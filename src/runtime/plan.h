@@ -26,8 +26,9 @@ struct Location {
 // buffer until backward fills it.
 //
 // Passing by, it is no buffer: every part of it lies somewhere in the arena, from the first write to one of
-// its entries until the part after it is final. Whoever hears that (Executable::RegionReady) has to be done
-// with the parts before. No entry crosses the edge of a part, or is read before it is written.
+// its entries until the second part after it is final. Whoever hears that (Executable::RegionReady) has to be
+// done with all parts but the one before: it is sent while the next one is made, and parts that are final
+// soon after each other wait for none. No entry crosses the edge of a part, or is read before it is written.
 struct Region {
   struct Entry {
     std::string input;

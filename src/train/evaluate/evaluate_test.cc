@@ -269,14 +269,14 @@ class UnitsOfHost : public UnitSource {
   UnitsOfHost(std::vector<ParamUnit> units,
               const std::unordered_map<std::string, std::vector<float>>& weights)
       : units_(std::move(units)), weights_(weights) {}
-  void start(int64_t unit, void* into) override {
+  void start(int64_t unit, void* into, bool) override {
     ++brought_;
     for (const ParamUnit::Part& part : units_.at(static_cast<size_t>(unit)).parts) {
       const std::vector<float>& values = weights_.at(part.name);
       std::copy(values.begin(), values.end(), static_cast<float*>(into) + part.offset);
     }
   }
-  void wait(int64_t) override {}
+  void wait(int64_t, int64_t, int64_t) override {}
   int64_t brought() const { return brought_; }
 
  private:

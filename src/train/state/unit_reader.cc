@@ -12,7 +12,7 @@ constexpr int64_t kPiece = 1 << 20;  // bytes
 UnitReader::UnitReader(Backend& backend, std::vector<ParamUnit> units, Find find, SplitTensors::Read read)
     : backend_(backend), units_(std::move(units)), find_(std::move(find)), read_(std::move(read)) {}
 
-void UnitReader::start(int64_t unit, void* into) {
+void UnitReader::start(int64_t unit, void* into, bool) {
   std::vector<std::byte> piece;
   const ParamUnit& whole = units_[static_cast<size_t>(unit)];
   for (const ParamUnit::Part& part : whole.parts) {

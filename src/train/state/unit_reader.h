@@ -17,8 +17,8 @@ class UnitReader : public UnitSource {
   UnitReader(Backend& backend, std::vector<ParamUnit> units, Find find, SplitTensors::Read read);
 
   // Nothing is read ahead: who is asked for a piece answers at once.
-  void start(int64_t unit, void* into) override;
-  void wait(int64_t) override {}
+  void start(int64_t unit, void* into, bool from_the_end) override;
+  void wait(int64_t, int64_t, int64_t) override {}
 
  private:
   Backend& backend_;

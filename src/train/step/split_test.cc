@@ -295,7 +295,7 @@ TEST(Split, TakesWhatIsPlanned) {
 // gradients of a microbatch pass by.
 TEST(Split, HoldsAnNthOfWhatIsSplit) {
   const auto backend = make_null_backend();
-  const Model model = build_gpt({2, 256, 4, 1024, 2, 9, 0.0});
+  const Model model = build_gpt({4, 256, 4, 1024, 2, 9, 0.0});
   const auto planned = [&](int zero) {
     TrainOptions options = with_stage(zero, 8, 64 << 10);
     options.microbatches = options.leaves;

@@ -69,7 +69,7 @@ void RoundSums::find_stages() {
     Stage stage{.number = entries[i].stage, .first = bucket, .stack = LeafStack(leaves_)};
     while (bucket < buckets_.count() && buckets_[bucket].begin < end) ++bucket;
     stage.end = bucket;
-    stage.started = stage.first;
+    stage.started = stage.summed = stage.first;
     stages_.push_back(std::move(stage));
   }
 }
@@ -87,18 +87,20 @@ void RoundSums::ready(int64_t round, int64_t bytes, const At& at) {
   for (const Slice& part : buckets_.parts()) {
     if (all.started == all.end || part.begin < buckets_[all.started].begin) continue;
     if (layout_.sums_offset(part.end) > bytes) return;
-    // Its memory is lent out from here on.
-    wait(all);
-    if (round + 1 == rounds_) start_between_groups(all.started);
-    while (all.started < all.end && buckets_[all.started].begin < part.end) start(all, round, at);
+    // The memory of all but the part before it is lent out from here on.
+    wait(all, 1);
+    if (round + 1 == rounds_) start_between_groups(all.summed);
+    int64_t end = all.started;
+    while (end < all.end && buckets_[end].begin < part.end) ++end;
+    start(all, end, round, at);
   }
 }
 
 void RoundSums::finish_round(Stage& stage, int64_t round) {
-  while (stage.started < stage.end) start(stage, round, {});
+  start(stage, stage.end, round, {});
   wait(stage);
   if (round + 1 == rounds_) start_between_groups(stage.end);
-  stage.started = stage.first;
+  stage.started = stage.summed = stage.first;
   stage.round = round + 1;
   const int64_t first = range_.begin + round * group_.size();
   for (int64_t leaf = first; leaf < std::min(range_.end, first + group_.size()); ++leaf)
@@ -116,8 +118,7 @@ void RoundSums::begin_leaf(int number) {
 }
 
 void RoundSums::end_leaf(int number, const At& at) {
-  Stage* const stage = find(number);
-  while (stage != nullptr && stage->started < stage->end) start(*stage, stage->round, at);
+  if (Stage* const stage = find(number)) start(*stage, stage->end, stage->round, at);
 }
 
 void RoundSums::finish_stages() {
@@ -125,19 +126,24 @@ void RoundSums::finish_stages() {
     while (stage.round < rounds_) finish_round(stage, stage.round);
 }
 
-void RoundSums::wait(Stage& stage) {
+void RoundSums::wait(Stage& stage, size_t under_way) {
   const auto start = std::chrono::steady_clock::now();
-  for (const Group::Ticket& ticket : stage.tickets) group_.wait(ticket);
-  stage.tickets.clear();
+  for (; stage.under_way.size() > under_way; stage.under_way.pop_front()) {
+    for (const Group::Ticket& ticket : stage.under_way.front().tickets) group_.wait(ticket);
+    stage.summed = stage.under_way.front().end;
+  }
   comm_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-void RoundSums::start(Stage& stage, int64_t round, const At& at) {
-  const int64_t bucket = stage.started++;
-  const void* const from = at ? at(layout_.sums_offset(buckets_[bucket].begin)) : nullptr;
-  stage.tickets.push_back(
-      carrier_->start(round, bucket, stage.stack, from,
-                      fmt::format("gradients, bucket {} of {}", bucket + 1, buckets_.count())));
+void RoundSums::start(Stage& stage, int64_t end, int64_t round, const At& at) {
+  Stage::Part& part = stage.under_way.emplace_back(Stage::Part{.end = end});
+  for (; stage.started < end; ++stage.started) {
+    const int64_t bucket = stage.started;
+    const void* const from = at ? at(layout_.sums_offset(buckets_[bucket].begin)) : nullptr;
+    part.tickets.push_back(
+        carrier_->start(round, bucket, stage.stack, from,
+                        fmt::format("gradients, bucket {} of {}", bucket + 1, buckets_.count())));
+  }
 }
 
 int64_t RoundSums::finish(int64_t request) {

@@ -17,6 +17,7 @@
 // The stages of a pipeline that a worker has come to the end of a leaf at different times: each goes through
 // the rounds by itself (begin_leaf, end_leaf), with a stack of its own.
 #pragma once
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -48,7 +49,7 @@ class RoundSums {
   // Where a byte of the leaf's gradients lies, on the device.
   using At = std::function<void*(int64_t offset)>;
   // To be told while the last microbatch of the round's leaf is added: how many bytes are final. On return
-  // the parts of the buckets before the last one that is may be overwritten.
+  // all parts of the buckets but the last two that are may be overwritten.
   void ready(int64_t round, int64_t bytes, const At& at);
   // All of the round has been summed. A worker without a leaf in it says nothing but this.
   void finish_round(int64_t round) { finish_round(stages_[0], round); }
@@ -76,13 +77,18 @@ class RoundSums {
     int64_t started = 0;         // the next one of the round
     int64_t round = 0;
     LeafStack stack;  // before the round at hand
-    std::vector<Group::Ticket> tickets = {};
+    struct Part {
+      int64_t end = 0;  // buckets
+      std::vector<Group::Ticket> tickets = {};
+    };
+    std::deque<Part> under_way = {};
+    int64_t summed = 0;  // buckets of the round whose transfers are over
   };
   void find_stages();
   void finish_round(Stage& stage, int64_t round);
   Stage* find(int stage);                                 // null: it has no parameters
-  void start(Stage& stage, int64_t round, const At& at);  // the next bucket
-  void wait(Stage& stage);
+  void start(Stage& stage, int64_t end, int64_t round, const At& at);  // the next buckets up to this one
+  void wait(Stage& stage, size_t under_way = 0);                       // until so many parts are left
   // Has what this group has left of some buckets added to what the others have.
   void start_between_groups(int64_t until);
   void start_between_groups_of(int64_t bucket);

@@ -68,24 +68,28 @@ int64_t UnitGathers::planned_bytes(const FlatLayout& layout, const Ownership& ow
   return device == MemoryKind::kDevice ? ownership.buckets(layout).bytes() : 0;
 }
 
-void UnitGathers::start(int64_t unit, void* into) {
+void UnitGathers::start(int64_t unit, void* into, bool from_the_end) {
   const auto index = static_cast<size_t>(unit);
-  std::vector<Group::Ticket>& tickets = under_way_[unit];
+  std::vector<UnderWay>& under_way = under_way_[unit];
   const std::string label = fmt::format("parameters, unit {} of {}", unit + 1, units_.size());
   if (peers_) {
     // Nobody updates these before all have taken part in the sums of this step.
-    return tickets.push_back(group_.start_meeting(
+    const Group::Ticket ticket = group_.start_meeting(
         {.label = label,
          .before = [ready = backend_.compute().record()] { ready->wait(); },
-         .after = [this, index, at = static_cast<char*>(into)] { copy_from_peers(index, at); }}));
+         .after = [this, index, at = static_cast<char*>(into)] { copy_from_peers(index, at); }});
+    return under_way.push_back({0, units_[index].size() * element_, ticket});
   }
-  for (const Piece& piece : pieces_[index])
-    start(piece, static_cast<char*>(into) + (piece.bucket.begin - units_[index].begin) * element_, tickets,
-          label);
+  const std::vector<Piece>& pieces = pieces_[index];
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[from_the_end ? pieces.size() - 1 - i : i];
+    const int64_t begin = (piece.bucket.begin - units_[index].begin) * element_;
+    const Group::Ticket ticket = start(piece, static_cast<char*>(into) + begin, label);
+    under_way.push_back({begin, begin + piece.bucket.size() * element_, ticket});
+  }
 }
 
-void UnitGathers::start(const Piece& piece, char* at, std::vector<Group::Ticket>& tickets,
-                        const std::string& label) {
+Group::Ticket UnitGathers::start(const Piece& piece, char* at, const std::string& label) {
   const char* const from = owned_ + piece.held * element_;
   const int64_t begin = (piece.own.begin - piece.bucket.begin) * element_;
   const int64_t bytes = piece.own.size() * element_, all = piece.bucket.size() * element_;
@@ -107,7 +111,7 @@ void UnitGathers::start(const Piece& piece, char* at, std::vector<Group::Ticket>
       stream.synchronize();
     };
   }
-  tickets.push_back(group_.start_all_gather(gather));
+  return group_.start_all_gather(gather);
 }
 
 void UnitGathers::copy_from_peers(size_t unit, char* into) {
@@ -118,11 +122,13 @@ void UnitGathers::copy_from_peers(size_t unit, char* into) {
   stream.synchronize();
 }
 
-void UnitGathers::wait(int64_t unit) {
+void UnitGathers::wait(int64_t unit, int64_t begin, int64_t end) {
   const auto start = std::chrono::steady_clock::now();
-  std::vector<Group::Ticket>& tickets = under_way_[unit];
-  for (const Group::Ticket& ticket : tickets) group_.wait(ticket);
-  tickets.clear();
+  std::erase_if(under_way_[unit], [&](const UnderWay& piece) {
+    if (piece.end <= begin || piece.begin >= end) return false;
+    group_.wait(piece.ticket);
+    return true;
+  });
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 

@@ -24,8 +24,8 @@ class UnitGathers : public UnitSource {
   UnitGathers(Group& group, Backend& backend, const void* owned, const FlatLayout& layout,
               const Ownership& ownership, std::unique_ptr<PeerBuffers> peers);
 
-  void start(int64_t unit, void* into) override;
-  void wait(int64_t unit) override;
+  void start(int64_t unit, void* into, bool from_the_end) override;
+  void wait(int64_t unit, int64_t begin, int64_t end) override;
   double seconds() const { return seconds_; }  // spent waiting so far
   int64_t bytes() const { return staging_.bytes(); }
   static int64_t planned_bytes(const FlatLayout& layout, const Ownership& ownership, MemoryKind device);
@@ -45,7 +45,11 @@ class UnitGathers : public UnitSource {
   };
   void find_peer_pieces(const FlatLayout& layout, const Ownership& ownership);
   void copy_from_peers(size_t unit, char* into);
-  void start(const Piece& piece, char* at, std::vector<Group::Ticket>& tickets, const std::string& label);
+  struct UnderWay {
+    int64_t begin, end;  // bytes of the unit
+    Group::Ticket ticket;
+  };
+  Group::Ticket start(const Piece& piece, char* at, const std::string& label);
 
   Group& group_;
   Backend& backend_;
@@ -56,7 +60,7 @@ class UnitGathers : public UnitSource {
   std::vector<std::vector<Piece>> pieces_;           // per unit
   std::vector<std::vector<PeerPiece>> peer_pieces_;  // per unit
   SharedBuffer staging_;                             // where the group does not reach the device's memory
-  std::map<int64_t, std::vector<Group::Ticket>> under_way_;
+  std::map<int64_t, std::vector<UnderWay>> under_way_;  // by unit
   double seconds_ = 0;
 };
 
