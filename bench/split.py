@@ -35,6 +35,7 @@ BATCH = 4  # samples of a microbatch
 MICROBATCHES = 8  # of a pipeline
 PARTS = ["zero", "pipeline", "bubbles", "exposed"]
 SCHEDULES = ["gpipe", "1f1b", "interleaved", "zero-bubble"]
+CHUNKS = {"interleaved": 2}  # stages of a worker
 
 
 # Stages of equal work: a head over 32 tokens is 0.2 % of the last one.
@@ -131,7 +132,7 @@ def measure_zero(bench, args, workers):
 def measure_pipeline(bench, args, workers):
     sent = 2 * (workers - 1) * MICROBATCHES * 4 * BATCH * MODEL["seq"] * MODEL["dim"]
     for schedule in args.schedules:
-        chunks = 2 if schedule == "interleaved" else 1
+        chunks = CHUNKS.get(schedule, 1)
         strategy = {"workers": workers, "pipeline": workers, "schedule": schedule, "chunks": chunks}
         runners = {OURS: lambda strategy=strategy: ours(args, MICROBATCHES, 1, strategy)}
         if schedule != "zero-bubble":
@@ -141,25 +142,35 @@ def measure_pipeline(bench, args, workers):
         bench.measure(f"pipeline {schedule}, {workers} stages", runners, metrics(formula), args.repeats)
 
 
+def idle_of(schedule, stages, times):
+    """The share of a step that the first stage's rank is idle, by the times that a microbatch took in the last: (p - 1)(F + B)
+    for gpipe and 1f1b, a chunk's part of it for interleaved; zero-bubble with a commit at the step's end leaves (p - 1)(F + I - W)."""
+    forward, inputs, weights = (times[-1][name] for name in ("forward_ms", "input_gradients_ms", "weight_gradients_ms"))
+    backward = times[-1]["backward_ms"] + inputs + weights
+    idle = (stages - 1) * (forward + inputs - weights if schedule == "zero-bubble" else forward + backward)
+    return idle / (MICROBATCHES * CHUNKS.get(schedule, 1) * (forward + backward) + idle)
+
+
 def measure_bubbles(bench, args, stages):
-    """Idle of the first stage's rank, in (F + B) of a microbatch: (p - 1) for gpipe and 1f1b, a chunk's part of it for
-    interleaved; the zero-bubble schedule with a commit at the step's end leaves (p - 1) F."""
-    chunks = {"interleaved": 2}
     for schedule in args.schedules:
-        idle = (stages - 1) / (3 if schedule == "zero-bubble" else chunks.get(schedule, 1))
-        formula = idle / (MICROBATCHES + idle)
-        strategy = {"workers": stages, "pipeline": stages, "schedule": schedule, "chunks": chunks.get(schedule, 1)}
+        strategy = {"workers": stages, "pipeline": stages, "schedule": schedule, "chunks": CHUNKS.get(schedule, 1)}
         strategy["transport"] = "auto"
 
         def run(strategy=strategy):
             data = {"train": {"format": "synthetic", "samples": 10000}}
-            steps, _ = train_job({**job(args.steps, MICROBATCHES, 1, strategy, EVEN), "data": data})
+            steps, summary = train_job({**job(args.steps, MICROBATCHES, 1, strategy, EVEN), "data": data})
             # The median, since a step in which something else ran on a core says nothing about the schedule.
             idle = statistics.median(one["time"]["exposed_comm"] / one["seconds"] for one in steps)
-            return {**step_figures(steps), "idle": idle}
+            return {**step_figures(steps), "idle": idle, "stages": summary["stages"]}
 
         figures = [
-            Metric("idle share of the first stage", "fraction", "lower", lambda f: f["idle"], lambda f, b=formula: b),
+            Metric(
+                "idle share of the first stage",
+                "fraction",
+                "lower",
+                lambda f: f["idle"],
+                lambda f, how=schedule: idle_of(how, stages, f["stages"]),
+            ),
             Metric("samples per second", "1/s", "higher", lambda f: f["samples_s"]),
         ]
         bench.measure(f"bubble, {schedule}, {stages} stages of {MICROBATCHES} microbatches", {OURS: run}, figures, args.repeats)

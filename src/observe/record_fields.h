@@ -170,6 +170,14 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("warmup", record.warmup);
 }
 
+template <RecordOf<PipelineStageTimes> Record, typename Visitor>
+void visit_fields(Record& record, Visitor&& visit) {
+  visit("forward_ms", record.forward_ms);
+  visit("backward_ms", record.backward_ms);
+  visit("input_gradients_ms", record.input_gradients_ms);
+  visit("weight_gradients_ms", record.weight_gradients_ms);
+}
+
 template <RecordOf<StartPart> Record, typename Visitor>
 void visit_fields(Record& record, Visitor&& visit) {
   visit("name", record.name);
@@ -208,6 +216,7 @@ void visit_fields(Record& record, Visitor&& visit) {
   visit("communication", record.communication);
   visit("device_route", record.device_route);
   visit("mesh", record.mesh);
+  visit("stages", record.stages);
   visit("zero", record.zero);
   visit("zero_group", record.zero_group);
   visit("checkpoint_writers", record.checkpoint_writers);

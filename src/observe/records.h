@@ -150,6 +150,14 @@ struct CompressionSummary {
   bool operator==(const CompressionSummary&) const = default;
 };
 
+// Mean times of a microbatch in a stage of a pipeline, without waiting for other stages; the second step is
+// the first that counts. Gradients are made together or, with zero-bubble, apart.
+struct PipelineStageTimes {
+  double forward_ms = 0, backward_ms = 0, input_gradients_ms = 0, weight_gradients_ms = 0;
+
+  bool operator==(const PipelineStageTimes&) const = default;
+};
+
 // A part of the time from the process's start to the end of its first step.
 struct StartPart {
   std::string name;
@@ -194,6 +202,7 @@ struct RunSummary {
   std::optional<CommunicationSummary> communication;  // where gradients are reduced in buckets
   std::optional<std::string> device_route;            // of gradients, where devices have memory of their own
   std::optional<std::string> mesh;                    // where workers split the model
+  std::vector<PipelineStageTimes> stages;             // of a pipeline, by its rank
   std::optional<int64_t> zero;                        // ZeRO stage, where workers share out what they hold
   std::optional<int64_t> zero_group;                  // workers that do so among each other, where not all
   std::optional<std::string> checkpoint_writers;      // of several workers, and why not all of them

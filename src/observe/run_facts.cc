@@ -96,6 +96,16 @@ std::string compression_text(const CompressionSummary& compression) {
   return fmt::format("{} after {} exact steps", compression.codec, *compression.warmup);
 }
 
+// The slowest sets the pace of all.
+std::string stages_text(const std::vector<PipelineStageTimes>& stages) {
+  std::string text;
+  for (const PipelineStageTimes& stage : stages)
+    text +=
+        fmt::format("{}{} + {}", text.empty() ? "" : ", ", short_number(stage.forward_ms),
+                    short_number(stage.backward_ms + stage.input_gradients_ms + stage.weight_gradients_ms));
+  return text.empty() ? text : text + " ms forward + backward of a microbatch";
+}
+
 void add_settings(Facts& facts, const RunSummary& summary) {
   facts.whole("parameters", summary.parameters);
   facts.text("batch", batch_text(summary));
@@ -103,6 +113,7 @@ void add_settings(Facts& facts, const RunSummary& summary) {
   facts.text("workers", workers_text(summary));
   if (summary.device_route) facts.text("devices exchange", *summary.device_route, Fact::Kind::kUncompared);
   if (summary.mesh) facts.text("mesh", *summary.mesh);
+  facts.text("stages", stages_text(summary.stages), Fact::Kind::kUncompared);
   if (summary.zero) facts.whole("ZeRO stage", *summary.zero);
   if (summary.zero_group) facts.whole("ZeRO group", *summary.zero_group);
   if (summary.checkpoint_writers)

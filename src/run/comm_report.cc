@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "comm/simd/codec_loops.h"
 #include "comm/simd/sum_loops.h"
@@ -92,6 +93,30 @@ double mean_bytes(const ReduceOptions& reduce, int64_t workers, int64_t applied,
 }
 
 }  // namespace
+
+std::vector<PipelineStageTimes> stage_times(const PipelineRunner& own, const MeshGroups& groups,
+                                            const Workers& workers) {
+  const std::vector<PipelineRunner::Work> work(own.work().begin(), own.work().end());
+  const auto kinds = work.size(), stage = static_cast<size_t>(groups.coordinate(MeshAxis::kPipeline));
+  const bool tells = groups.coordinate(MeshAxis::kData) + groups.coordinate(MeshAxis::kTensor) == 0;
+  std::vector<int64_t> nanoseconds(static_cast<size_t>(groups.shape.pipeline) * kinds, 0);
+  for (size_t kind = 0; tells && kind < kinds; ++kind)
+    if (work[kind].microbatches > 0)
+      nanoseconds[stage * kinds + kind] =
+          std::llround(1e9 * work[kind].seconds / static_cast<double>(work[kind].microbatches));
+  workers.add_up(nanoseconds, "times of stages");
+  std::vector<PipelineStageTimes> times;
+  for (size_t first = 0; first < nanoseconds.size(); first += kinds) {
+    const auto ms = [&](ActionKind kind) {
+      return 1e-6 * static_cast<double>(nanoseconds[first + static_cast<size_t>(kind)]);
+    };
+    times.push_back({.forward_ms = ms(ActionKind::kForward),
+                     .backward_ms = ms(ActionKind::kBackward),
+                     .input_gradients_ms = ms(ActionKind::kInputGradients),
+                     .weight_gradients_ms = ms(ActionKind::kWeightGradients)});
+  }
+  return times;
+}
 
 int64_t count_hosts(Group& group) {
   const std::optional<HostPlace> place = group.host();

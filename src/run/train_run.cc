@@ -387,6 +387,7 @@ void TrainRun::loop() {
   hash_weights();
   workers_.agree(0, "the last evaluation");
   hash_together();
+  if (train_.pipeline() != nullptr) stages_ = stage_times(*train_.pipeline(), joined_.groups(), workers_);
   if (exchanges()) require_same_weights("set of final weights");
   end("done", "", kDone);
 }
@@ -736,6 +737,7 @@ RunSummary TrainRun::summarise() {
   if (joined_.part) summary.zero_group = joined_.part->size();
   if (!checkpoint_writers_.empty()) summary.checkpoint_writers = checkpoint_writers_;
   if (const MeshShape& mesh = parts_.options.mesh; mesh.splits_model()) summary.mesh = mesh.text();
+  summary.stages = stages_;
   fill_start(summary);
   if (device_watch_) summary.device = device_watch_->summary();
   summary.peak_memory_bytes = peak_memory_bytes();

@@ -143,6 +143,7 @@ class TrainRun {
   JoinedWorkers joined_;
   Workers workers_;
   std::optional<CompressionSummary> compression_;  // settled before the step is made
+  std::vector<PipelineStageTimes> stages_;         // of a run that has come to its end
   TrainStep train_;
   std::unique_ptr<StepEngine> engine_;  // who makes the steps, where it is not train_
   JobReading reading_;

@@ -36,16 +36,21 @@ int64_t Workers::agree(int64_t value, const std::string& about) const {
   return word.value;
 }
 
+void Workers::add_up(std::span<int64_t> numbers, const std::string& about) const {
+  if (group_ == nullptr) return;
+  void* const all = numbers.data();
+  group_->all_reduce({.type = SumType::kI64,
+                      .count = static_cast<int64_t>(numbers.size()),
+                      .partials = {&all, 1},
+                      .order = SumOrder::kFast,
+                      .label = about});
+}
+
 std::string Workers::first_word(const std::string& own, const std::string& about) const {
   if (group_ == nullptr) return own;
   std::vector<int64_t> lengths(static_cast<size_t>(group_->size()), 0);
   lengths[static_cast<size_t>(group_->rank())] = static_cast<int64_t>(own.size());
-  void* const all = lengths.data();
-  group_->all_reduce({.type = SumType::kI64,
-                      .count = group_->size(),
-                      .partials = {&all, 1},
-                      .order = SumOrder::kFast,
-                      .label = about});
+  add_up(lengths, about);
   const auto first = std::ranges::find_if(lengths, [](int64_t length) { return length > 0; });
   if (first == lengths.end()) return "";
   std::string word = own;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -42,6 +43,8 @@ class Workers {
 
   // The leader's number, on everyone.
   int64_t agree(int64_t value, const std::string& about) const;
+  // Everybody's numbers, added up one by one, on everyone.
+  void add_up(std::span<int64_t> numbers, const std::string& about) const;
   // What the first of those who say something says, on everyone; "": nobody does.
   std::string first_word(const std::string& own, const std::string& about) const;
   // The leader calls it, as often as it likes, from work that the others sit out in agree(): their deadline

@@ -10,7 +10,8 @@ class UnitSource {
  public:
   virtual ~UnitSource() = default;
   // Begins to bring a unit into memory of the device. What was put on the compute stream before may still use
-  // that memory; nothing that is put there later does, up to wait(). What lies at its end may be wanted first.
+  // that memory; nothing that is put there later does, up to wait(). What lies at its end may be wanted
+  // first.
   virtual void start(int64_t unit, void* into, bool from_the_end) = 0;
   // What is put on the compute stream from here on finds these bytes of it. Before the memory is given to
   // something else all of it has been waited for.

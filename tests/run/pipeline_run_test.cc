@@ -39,6 +39,18 @@ Settings settings_of(const Layout& how) {
 // Eight microbatches in four leaves, of a model of five blocks.
 const Settings kFive = {"model.layers=5", "train.microbatch=1", "strategy.leaves=4", "strategy.threads=1"};
 
+// The first stage has nobody to make gradients of its inputs for.
+void expect_times_of_stages(const RunSummary& found, const Layout& how) {
+  ASSERT_EQ(found.stages.size(), static_cast<size_t>(how.pipeline));
+  const bool apart = how.schedule == "zero-bubble";
+  for (const PipelineStageTimes& stage : found.stages) {
+    EXPECT_GT(stage.forward_ms, 0);
+    EXPECT_EQ(stage.backward_ms > 0, !apart);
+    EXPECT_EQ(stage.input_gradients_ms > 0, apart && &stage != &found.stages.front());
+    EXPECT_EQ(stage.weight_gradients_ms > 0, apart);
+  }
+}
+
 void expect_bits_of_one(const char* text, const Settings& more, const std::vector<Layout>& layouts,
                         int64_t steps = 6) {
   const TrainCase job(text);
@@ -52,6 +64,7 @@ void expect_bits_of_one(const char* text, const Settings& more, const std::vecto
     EXPECT_EQ(found.weights_sha256, one.weights_sha256);
     EXPECT_EQ(found.identity_sha256, one.identity_sha256);
     EXPECT_EQ(found.mesh, fmt::format("data {} x pipeline {}", how.data, how.pipeline));
+    expect_times_of_stages(found, how);
     expect_same_steps(job.metrics(run), job.metrics("one"));
     expect_same_evaluations(job.metrics(run), job.metrics("one"));
     for (const char* file : {"optimizer.safetensors", "average.safetensors"}) {

@@ -190,6 +190,15 @@ void PipelineRunner::wait(const Group::Ticket& ticket) {
   comm_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+void PipelineRunner::compute(Executable& executable, ActionKind kind) {
+  const auto start = std::chrono::steady_clock::now();
+  executable.run();
+  if (!is_warm_) return;
+  Work& work = work_[static_cast<size_t>(kind)];
+  work.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  ++work.microbatches;
+}
+
 void PipelineRunner::receive(StagePart& part, bool backward, int64_t microbatch) {
   post_receives();
   for (size_t t = 0; t < plans_.transfers.size(); ++t) {
@@ -246,7 +255,7 @@ void PipelineRunner::forward(StagePart& part, int64_t microbatch, const StageSum
   receive(part, false, microbatch);
   if (part.forward) {
     bind(*part.forward, part, microbatch);
-    part.forward->run();
+    compute(*part.forward, ActionKind::kForward);
   }
   send(part, false, microbatch);
 }
@@ -263,7 +272,7 @@ void PipelineRunner::backward(StagePart& part, ActionKind kind, int64_t microbat
   if (executable) {
     bind(*executable, part, microbatch);
     if (sums_up) bind_gradients(*executable, sums, index);
-    executable->run();
+    compute(*executable, kind);
   }
   if (!weights) send(part, true, microbatch);
   if (!sums_up) return;
@@ -291,6 +300,7 @@ void PipelineRunner::run(StageSums& sums, const Load& load) {
       for (const Group::Ticket& ticket : tickets) wait(ticket);
     part.sent.clear();
   }
+  is_warm_ = true;
 }
 
 int64_t PipelineRunner::bytes() const {

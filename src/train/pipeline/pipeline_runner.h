@@ -6,6 +6,7 @@
 // free, in the order in which the sender sends; sends are waited for when their slot is used again. So
 // transfers go on while this rank computes, and nobody waits for a send before it has received.
 #pragma once
+#include <array>
 #include <deque>
 #include <functional>
 #include <map>
@@ -45,7 +46,14 @@ class PipelineRunner {
   // Forward and backward of all microbatches of this pipeline, into sums that are in those parts.
   void run(StageSums& sums, const Load& load);
   double comm_seconds() const { return comm_seconds_; }  // spent waiting for other stages
-  int64_t bytes() const;                                 // of slots, on the device
+  // What this rank has computed by now, from the second step on, by ActionKind. Where tensor ranks share it
+  // or parameters are gathered, with the waiting for those.
+  struct Work {
+    double seconds = 0;
+    int64_t microbatches = 0;
+  };
+  const std::array<Work, 4>& work() const { return work_; }
+  int64_t bytes() const;  // of slots, on the device
   KernelMemory kernels() const;
 
  private:
@@ -85,6 +93,7 @@ class PipelineRunner {
   void forward(StagePart& part, int64_t microbatch, const StageSums& sums, const Load& load);
   void backward(StagePart& part, ActionKind kind, int64_t microbatch, StageSums& sums);
   void wait(const Group::Ticket& ticket);
+  void compute(Executable& executable, ActionKind kind);
 
   PipelinePlans plans_;
   Backend& backend_;
@@ -101,6 +110,8 @@ class PipelineRunner {
   std::vector<size_t> posted_;                   // by peer
   std::map<std::pair<size_t, int64_t>, Group::Ticket> receiving_;
   double comm_seconds_ = 0;
+  std::array<Work, 4> work_;
+  bool is_warm_ = false;  // has run a step
 };
 
 }  // namespace lockstep

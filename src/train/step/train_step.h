@@ -126,6 +126,7 @@ class TrainStep {
            (unit_gathers_ ? unit_gathers_->seconds() : 0) + (pipeline_ ? pipeline_->comm_seconds() : 0) +
            meeting_seconds_;
   }
+  const PipelineRunner* pipeline() const { return pipeline_.get(); }  // null: the model is not in stages
   // Of the sums of gradients, by bucket; null where they are not reduced in buckets while backward goes on.
   const CommProfile* comm_profile() const {
     return rounds_ || pipeline_ || sums_->profile().buckets().empty() ? nullptr : &sums_->profile();

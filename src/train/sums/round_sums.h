@@ -86,7 +86,7 @@ class RoundSums {
   };
   void find_stages();
   void finish_round(Stage& stage, int64_t round);
-  Stage* find(int stage);                                 // null: it has no parameters
+  Stage* find(int stage);                                              // null: it has no parameters
   void start(Stage& stage, int64_t end, int64_t round, const At& at);  // the next buckets up to this one
   void wait(Stage& stage, size_t under_way = 0);                       // until so many parts are left
   // Has what this group has left of some buckets added to what the others have.

@@ -57,9 +57,9 @@ class UnitGathers : public UnitSource {
   const char* owned_;
   int64_t element_;
   std::vector<Slice> units_;
-  std::vector<std::vector<Piece>> pieces_;           // per unit
-  std::vector<std::vector<PeerPiece>> peer_pieces_;  // per unit
-  SharedBuffer staging_;                             // where the group does not reach the device's memory
+  std::vector<std::vector<Piece>> pieces_;              // per unit
+  std::vector<std::vector<PeerPiece>> peer_pieces_;     // per unit
+  SharedBuffer staging_;                                // where the group does not reach the device's memory
   std::map<int64_t, std::vector<UnderWay>> under_way_;  // by unit
   double seconds_ = 0;
 };
