@@ -1,5 +1,6 @@
 #include "runtime/plan.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -90,6 +91,31 @@ TEST(Plan, AnUnboundInputIsNamed) {
   Executable executable(plan_of("graph t(x: f32[4]) {\n  y = add(x, x)\n  return y\n}\n", *backend),
                         *backend);
   EXPECT_THROW(executable.run(), InternalError);
+}
+
+// When a part is final, the part before it may still be read by others; the one before that may not.
+TEST(Plan, OfARegionThatPassesByTwoPartsStayBesideTheOneThatIsMade) {
+  const auto backend = make_cpu_backend(1);
+  std::string inputs, nodes, results;
+  Region region;
+  region.bytes = 6 * 4096;
+  for (int part = 0; part < 6; ++part) {
+    inputs += fmt::format(", g{}: f32[1024] @grad", part);
+    nodes += fmt::format("  n{} = add(x, x)\n", part);
+    results += fmt::format("{} g{} <- n{}", part == 0 ? "" : ",", part, part);
+    region.entries.push_back({fmt::format("g{}", part), part * 4096});
+    region.passing.push_back(part * 4096);
+  }
+  const Plan plan = make_plan(
+      parse_graph("graph t(x: f32[1024]" + inputs + ") {\n" + nodes + "  return" + results + "\n}\n",
+                  all_ops()),
+      *backend, region);
+  ASSERT_EQ(plan.region_parts.size(), 6U);
+  for (size_t part = 0; part < 6; ++part)
+    for (size_t later = part + 1; later < std::min<size_t>(6, part + 3); ++later)
+      EXPECT_NE(plan.region_parts[part].at.offset, plan.region_parts[later].at.offset)
+          << part << ", " << later;
+  EXPECT_EQ(plan.memory.arena_peak, 3 * 4096);
 }
 
 }  // namespace
