@@ -26,6 +26,7 @@ struct GraphOptions {
   std::vector<std::string> shard;
   std::string stop_after;
   std::string recompute = "none";
+  int64_t head_chunks = 1;
   std::string backend = "cpu";
   bool dot = false;
 };
@@ -86,6 +87,7 @@ PassOptions pass_options(const GraphOptions& options) {
   PassOptions result;
   for (const std::string& text : options.shard) result.shard.push_back(parse_shard(text));
   result.recompute = parse_recompute(options.recompute);
+  result.head_chunks = options.head_chunks;
   result.disabled = options.disabled;
   result.stop_after = options.stop_after;
   result.dump_after = options.dump_after;
@@ -138,6 +140,8 @@ void add_graph_command(CLI::App& app) {
   command->add_option("--disable-pass", options->disabled, "leave this pass out");
   command->add_option("--stop-after", options->stop_after, "stop after this pass");
   command->add_option("--recompute", options->recompute, "none, fused, cheap or block");
+  command->add_option("--head-chunks", options->head_chunks, "parts in which rows go through the head")
+      ->check(CLI::PositiveNumber);
   command->add_option("--backend", options->backend, "cpu or null, for --explain")
       ->check(CLI::IsMember({"cpu", "null"}));
   command->add_option("--shard", options->shard,

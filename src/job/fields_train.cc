@@ -139,6 +139,13 @@ std::vector<Field> evaluation_fields() {
           train.recompute,
           "what to compute again in backward instead of keeping it; changes memory and time, not one bit")
           .defaults_to("none"),
+      LOCKSTEP_FIELD(
+          train.head_chunks,
+          "in how many parts the rows of a microbatch go through the head and its loss, one after the "
+          "other: the logits of one part are held instead of all; in it sums over rows are taken in "
+          "parts, so it is part of what a run is")
+          .defaults_to("1")
+          .at_least(1),
   };
 }
 

@@ -173,6 +173,21 @@ void refuse_tensor(const JobSpec& spec) {
         where);
 }
 
+// What a head in chunks does not go with: a chunk goes forward and backward at once.
+void refuse_head_chunks(const JobSpec& spec) {
+  if (spec.train.head_chunks == 1) return;
+  const std::string where = spec.where("train.head_chunks");
+  if (spec.strategy.pipeline > 1)
+    throw UserError(
+        "{}: the last stage of a pipeline goes forward and backward in two graphs, and a chunk of the head "
+        "in "
+        "one; use train.head_chunks 1 or strategy.pipeline 1",
+        where);
+  if (tensor_leaves(spec) > 1)
+    throw UserError("{}: leaves have columns of the logits each; use train.head_chunks 1 or no tensor_leaves",
+                    where);
+}
+
 // What compressed gradients do not go with.
 void refuse_compression(const JobSpec& spec) {
   const StrategySpec& strategy = spec.strategy;
@@ -227,6 +242,7 @@ void refuse_not_yet(const JobSpec& spec) {
   refuse_unsplittable(spec);
   refuse_pipeline(spec);
   refuse_tensor(spec);
+  refuse_head_chunks(spec);
   refuse_with_servers(spec);
   refuse_async(spec);
   refuse_compression(spec);

@@ -223,6 +223,7 @@ struct TrainSpec {
   EvalSpec eval;
   EarlyStopSpec early_stop;
   Recompute recompute = Recompute::kNone;
+  int64_t head_chunks = 1;
   InitFromSpec init_from;
   std::vector<std::string> freeze, train_only;  // patterns of names; both empty: all are trained
   LoraSpec lora;

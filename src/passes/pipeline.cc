@@ -15,6 +15,7 @@
 #include "passes/dce.h"
 #include "passes/fuse.h"
 #include "passes/gather_params.h"
+#include "passes/head_chunks.h"
 #include "passes/leaves.h"
 #include "passes/patterns.h"
 #include "passes/product_epilogues.h"
@@ -39,6 +40,9 @@ bool asks_for_bf16(const Graph&, const PassOptions& options) { return options.co
 bool asks_for_shards(const Graph&, const PassOptions& options) { return !options.shard.empty(); }
 bool asks_for_units(const Graph&, const PassOptions& options) { return !options.units.empty(); }
 bool asks_for_batches(const Graph&, const PassOptions& options) { return options.batches > 1; }
+bool asks_for_chunks(const Graph& graph, const PassOptions& options) {
+  return options.head_chunks > 1 && has_cross_entropy(graph);
+}
 bool asks_for_epilogues(const Graph&, const PassOptions& options) { return options.product_epilogues; }
 // Without a policy only marks of blocks are left to take out.
 bool asks_for_recomputation(const Graph& graph, const PassOptions& options) {
@@ -54,6 +58,9 @@ Graph run_simplify(const Graph& graph, const PassOptions& options) {
 }
 Graph run_cse(const Graph& graph, const PassOptions&) { return merge_common_subexpressions(graph); }
 Graph run_dce(const Graph& graph, const PassOptions&) { return remove_dead_nodes(graph); }
+Graph run_chunk_head(const Graph& graph, const PassOptions& options) {
+  return chunk_head(graph, options.head_chunks);
+}
 
 constexpr std::array kPasses = {
     Pass{"import_patterns", "recognises attention, and relu after batch_norm", Stage::kImported, true,
@@ -71,6 +78,8 @@ constexpr std::array kPasses = {
          run_simplify},
     Pass{"cse", "computes common subexpressions once", Stage::kDifferentiated, false, run_cse},
     Pass{"dce", "removes what no output needs", Stage::kDifferentiated, false, run_dce},
+    Pass{"head_chunks", "makes logits and their loss for some rows after the other, if asked to",
+         Stage::kDifferentiated, true, run_chunk_head, asks_for_chunks},
     Pass{"product_epilogues", "products take along what follows them, where the backend has such products",
          Stage::kDifferentiated, true, take_product_epilogues, asks_for_epilogues},
     Pass{"recompute", "runs parts of forward again to keep less for backward", Stage::kDifferentiated, false,

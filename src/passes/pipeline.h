@@ -45,6 +45,7 @@ struct PassOptions {
   bool stochastic_rounding = false;  // of parameters to bf16, by the graph input kRoundingInput
   std::vector<ShardAxis> shard;      // none: the graph is for one rank
   std::vector<ParamUnit> units;      // none: parameters are there as a whole
+  int64_t head_chunks = 1;           // in which rows go through the head (passes/head_chunks.h)
   int64_t batches = 1;               // that go through the units together (passes/batches.h)
   std::vector<std::string> disabled;
   std::string start_after;  // the graph has been through this pass and those before it

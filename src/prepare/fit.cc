@@ -66,6 +66,9 @@ std::vector<Change> numeric_changes(const JobSpec& spec, int64_t leaves) {
   if (leaves > 1)
     changes.push_back({"strategy.leaves=1", "another order of sums, for at most one worker",
                        [](JobSpec& job) { job.strategy.leaves = 1; }});
+  if (spec.train.head_chunks == 1)
+    changes.push_back({"train.head_chunks=8", "another order of sums in the head and its loss",
+                       [](JobSpec& job) { job.train.head_chunks = 8; }});
   if (!computes_in_bf16(spec.train.precision))
     changes.push_back({"train.precision=bf16", "rounds activations to bf16",
                        [](JobSpec& job) { job.train.precision = Precision::kBf16; }});

@@ -112,6 +112,7 @@ Identity job_identity(const JobSpec& spec, const ResolvedJob& job, const Schedul
   add_schedule(identity, schedule, spec.train.lr.decay);
   identity.add("strategy.leaves", job.leaves);
   if (const int64_t leaves = tensor_leaves(spec); leaves > 1) identity.add("strategy.tensor_leaves", leaves);
+  if (spec.train.head_chunks > 1) identity.add("train.head_chunks", spec.train.head_chunks);
   add_sums(identity, spec, job);
   add_mode(identity, spec);
   // Where a rewind goes back to.

@@ -31,6 +31,7 @@ PassOptions job_passes(const JobSpec& spec) {
   passes.recompute = spec.train.recompute;
   if (computes_in_bf16(spec.train.precision)) passes.compute = DType::kBF16;
   passes.stochastic_rounding = spec.train.stochastic_rounding;
+  passes.head_chunks = spec.train.head_chunks;
   return passes;
 }
 

@@ -41,6 +41,12 @@ TEST(RunWorkers, GiveTheBitsOfOneInPureBf16) {
   expect_same_bits(kLlamaJob, {"train.precision=bf16_pure"}, 3);
   expect_same_bits(kGptJob, {"train.precision=bf16_pure", "train.moments=bf16", "train.ema=0.9"}, 2);
 }
+TEST(RunWorkers, GiveTheBitsOfOneWithAHeadInChunks) {
+  expect_same_bits(kLlamaJob, {"train.head_chunks=3"}, 3);
+  expect_same_bits(
+      kGptJob, {"train.head_chunks=2", "train.recompute=block", "strategy.zero=3", "strategy.transport=ucx"},
+      2);
+}
 TEST(RunWorkers, GiveTheBitsOfOneWithTables) { expect_same_bits(kTabularJob, {}, 3); }
 TEST(RunWorkers, GiveTheBitsOfOneWithGeneratedRecordsToEvaluateOn) {
   expect_same_bits(kTabularJob, {"data.hold_out=0", "data.eval.samples=64"}, 2);
