@@ -140,10 +140,11 @@ TEST_P(HfDecoders, Logits) {
   EXPECT_EQ(testing::compare(doubles(forward.output(3)), doubles(golden.floats("logits")), 1e-5), "");
 }
 
-TEST_P(HfDecoders, LossGradientsAndTwentySteps) {
-  const DecoderGolden golden(GetParam());
+void check_steps(const DecoderGolden& golden, const HfModel& model, int64_t head_chunks) {
   const auto backend = make_cpu_backend(2);
-  TrainStep train(model_of(GetParam())->build(golden.graph), *backend, {});
+  TrainOptions options;
+  options.passes.head_chunks = head_chunks;
+  TrainStep train(model.build(golden.graph), *backend, options);
   size_t given = 0;
   for (const auto& [key, data] : golden.bytes) {
     if (key.starts_with("input."))
@@ -171,6 +172,13 @@ TEST_P(HfDecoders, LossGradientsAndTwentySteps) {
                 "")
           << "gradient of " << entry.name;
   }
+}
+
+TEST_P(HfDecoders, LossGradientsAndTwentySteps) {
+  check_steps(DecoderGolden(GetParam()), *model_of(GetParam()), 1);
+}
+TEST_P(HfDecoders, LossGradientsAndTwentyStepsWithAHeadInChunks) {
+  check_steps(DecoderGolden(GetParam()), *model_of(GetParam()), 3);
 }
 
 TEST_P(HfDecodersInBf16, LossStaysWithinRounding) {

@@ -96,15 +96,11 @@ bool is_key_bias(const std::string& name) {
   return name.ends_with("key.bias") || name.ends_with("k_lin.bias");
 }
 
-void check(const std::string& name) {
-  const Golden golden(name);
-  const std::unique_ptr<HfModel> hf = golden.model();
-  const Model model = hf->build(golden.graph(true));
-  check_names(golden, model);
-  const auto backend = make_cpu_backend(2);
-  check_logits(golden, *hf, *backend);
-
-  TrainStep train(model, *backend, {});
+void check_steps(const Golden& golden, const Model& model, Backend& backend, int64_t head_chunks) {
+  SCOPED_TRACE(head_chunks);
+  TrainOptions options;
+  options.passes.head_chunks = head_chunks;
+  TrainStep train(model, backend, options);
   for (const TensorEntry& entry : golden.tensors()) {
     const std::string& key = entry.tensor.name;
     if (key.starts_with("param.")) train.set_param(key.substr(6), golden.floats(key));
@@ -127,6 +123,16 @@ void check(const std::string& name) {
       EXPECT_EQ(testing::compare(doubles(got), doubles(want), 1e-4), "") << "gradient of " << entry.name;
     }
   }
+}
+
+void check(const std::string& name) {
+  const Golden golden(name);
+  const std::unique_ptr<HfModel> hf = golden.model();
+  const Model model = hf->build(golden.graph(true));
+  check_names(golden, model);
+  const auto backend = make_cpu_backend(2);
+  check_logits(golden, *hf, *backend);
+  for (const int64_t head_chunks : {1, 2}) check_steps(golden, model, *backend, head_chunks);
 }
 
 TEST(HfEncoderGolden, BertMasked) { check("bert_masked"); }
