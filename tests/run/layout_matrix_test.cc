@@ -113,7 +113,7 @@ TEST(LayoutMatrix, ASampleInLeavesHasOneHash) {
 // In parts that run beside each other: each has one of every so many layouts.
 constexpr size_t kParts = 4;
 
-class LayoutMatrixLong : public ::testing::TestWithParam<std::tuple<const char*, size_t>> {
+class LayoutMatrixLong : public ::testing::TestWithParam<std::tuple<NamedJob, size_t>> {
  protected:
   static std::vector<Layout> part_of(const std::vector<int>& tensor_degrees) {
     const std::vector<Layout> all = all_layouts(tensor_degrees);

@@ -131,7 +131,7 @@ TEST(PipelineRun, BeginsWithTheWeightsOfAnotherRun) {
               one.weights_sha256);
 }
 
-class PipelineRunLong : public ::testing::TestWithParam<const char*> {};
+class PipelineRunLong : public ::testing::TestWithParam<NamedJob> {};
 TEST_P(PipelineRunLong, GivesTheBitsOfOneOnEveryMesh) {
   std::vector<Layout> layouts;
   for (const int data : {1, 2, 3})

@@ -89,7 +89,7 @@ TEST(SplitRun, ParametersInPiecesGiveTheBitsOfOneInBf16) {
       {{3, 3, "ucx"}});
 }
 
-class SplitRunLong : public ::testing::TestWithParam<const char*> {};
+class SplitRunLong : public ::testing::TestWithParam<NamedJob> {};
 TEST_P(SplitRunLong, GiveTheBitsOfOneOnEveryLayout) {
   const bool dense = GetParam() != kTabularJob && GetParam() != kResnetJob;
   std::vector<Layout> layouts;

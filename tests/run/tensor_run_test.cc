@@ -99,7 +99,7 @@ TEST(TensorRun, LeavesAVocabularyWholeThatIsNotEven) {
   expect_bits_of_one(kGptJob, kFourLeaves + kEightHeads + Settings{"model.vocab=34"}, {{2}, {4, 1, 2}});
 }
 
-class TensorRunLong : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {};
+class TensorRunLong : public ::testing::TestWithParam<std::tuple<NamedJob, std::string>> {};
 TEST_P(TensorRunLong, GivesOneHashOnEveryMesh) {
   const auto [job, precision] = GetParam();
   std::vector<Layout> layouts;
@@ -110,7 +110,7 @@ TEST_P(TensorRunLong, GivesOneHashOnEveryMesh) {
           if (tensor * data * pipeline > 1 && tensor * data * pipeline <= 8 && (data > 1 || zero == 0))
             layouts.push_back(
                 {tensor, data, pipeline, {fmt::format("strategy.zero={}", zero), "strategy.transport=ucx"}});
-  Settings settings = kFourLeaves + kEightHeads + Settings{std::string("train.precision=") + precision};
+  Settings settings = kFourLeaves + kEightHeads + Settings{"train.precision=" + precision};
   if (job == kLlamaJob) settings = settings + Settings{"model.kv_heads=4", "model.hidden=48"};
   if (job == kEncoderJob) settings = settings + Settings{"model.dropout=0.1"};
   if (job == kGptJob) settings = settings + Settings{"strategy.leaves=4"};

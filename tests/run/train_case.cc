@@ -78,6 +78,13 @@ train:
 checkpoint: {every: 2, keep: 2}
 )";
 
+void PrintTo(const NamedJob& job, std::ostream* out) {
+  constexpr std::string_view kKey = "name: ";
+  const std::string_view text = job.text;
+  const size_t begin = text.find(kKey) + kKey.size();
+  *out << text.substr(begin, text.find('\n', begin) - begin);
+}
+
 RunSummary TrainCase::trained(const std::string& run, const std::vector<std::string>& settings,
                               const std::vector<std::string>& flags) const {
   const Ended ended = train(run, settings, flags);

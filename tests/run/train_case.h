@@ -19,6 +19,14 @@ extern const char* const kTabularJob;  // with gradients by rows, a moving avera
 extern const char* const kEncoderJob;  // bf16, global batch 256 in microbatches of 32
 extern const char* const kResnetJob;   // with running statistics
 
+// One of these as the parameter of a test, which is named by the job's name.
+struct NamedJob {
+  NamedJob(const char* job) : text(job) {}       // NOLINT(google-explicit-constructor)
+  operator const char*() const { return text; }  // NOLINT(google-explicit-constructor)
+  const char* text;
+};
+void PrintTo(const NamedJob& job, std::ostream* out);
+
 class TrainCase {
  public:
   explicit TrainCase(const std::string& job) { folder_.write("job.yaml", job); }
