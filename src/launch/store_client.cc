@@ -53,7 +53,9 @@ StoreClient::StoreClient(HostPort address, std::string_view token, std::string n
   }
 }
 
-StoreClient::~StoreClient() {
+StoreClient::~StoreClient() { say_goodbye(); }
+
+void StoreClient::say_goodbye() const {
   const std::string bye = encode({MessageKind::kBye, {}});
   if (socket_) ::send(socket_.get(), bye.data(), bye.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
@@ -85,8 +87,15 @@ void StoreClient::get_acquainted(std::string_view token, TimePoint deadline) {
   };
   const std::string challenge = expect(MessageKind::kChallenge);
   send(encode({MessageKind::kProof, {proof_of(token, "client", name_, nonce, challenge)}}), deadline);
-  if (!same_proof(expect(MessageKind::kWelcome), proof_of(token, "server", name_, nonce, challenge)))
-    throw CommError("it does not know the token itself: another program listens there");
+  const std::string proof = proof_of(token, "server", name_, nonce, challenge);
+  try {
+    if (!same_proof(expect(MessageKind::kWelcome), proof))
+      throw CommError("it does not know the token itself: another program listens there");
+  } catch (const CommError&) {
+    // A busy store may still take us in, and would count us as lost.
+    say_goodbye();
+    throw;
+  }
 }
 
 void StoreClient::send(const std::string& bytes, TimePoint deadline) {

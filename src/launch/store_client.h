@@ -38,6 +38,7 @@ class StoreClient {
 
  private:
   Descriptor connect(TimePoint deadline) const;
+  void say_goodbye() const;
   void get_acquainted(std::string_view token, TimePoint deadline);
   // The answer; refusals and losses are thrown.
   StoreMessage ask(const std::string& what, const StoreMessage& request, std::chrono::milliseconds patience);

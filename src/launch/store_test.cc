@@ -145,6 +145,30 @@ TEST(Store, AWorkerThatSaysGoodbyeIsNotLost) {
   EXPECT_EQ(server.dropped(), 0);
 }
 
+// The store is busy and answers late: it finds the goodbye behind the proof.
+TEST(Store, AWorkerThatGivesUpBeforeItIsWelcomedIsNotLost) {
+  const Descriptor listener = listen_on({"127.0.0.1", 0});
+  std::vector<MessageKind> heard;
+  std::thread busy([&] {
+    ASSERT_TRUE(wait_readable(listener, steady_clock::now() + kLong));
+    const Descriptor socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const std::string challenge = encode({MessageKind::kChallenge, {"nonce"}});
+    ::send(socket.get(), challenge.data(), challenge.size(), MSG_NOSIGNAL);
+    FrameReader reader(kFrameLimit);
+    char buffer[512];
+    for (ssize_t got = 0; (got = recv(socket.get(), buffer, sizeof buffer, 0)) > 0;) {
+      reader.feed({buffer, static_cast<size_t>(got)});
+      while (const auto message = reader.next()) heard.push_back(message->kind);
+    }
+  });
+  expect_contains(error_of([&] {
+                    StoreClient client({"127.0.0.1", bound_port(listener)}, kToken, "worker-0", kShort);
+                  }),
+                  "it does not answer in time");
+  busy.join();
+  EXPECT_EQ(heard, (std::vector<MessageKind>{MessageKind::kHello, MessageKind::kProof, MessageKind::kBye}));
+}
+
 TEST(Store, TheWrongTokenIsRefused) {
   const StoreServer server(options());
   EXPECT_THROW(StoreClient(server.address(), "another token here", "worker-0", kLong), TokenRefused);

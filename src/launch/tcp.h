@@ -22,10 +22,10 @@ std::string address_for_others(const std::string& host);
 Descriptor listen_on(const HostPort& address);
 int64_t bound_port(const Descriptor& listener);
 
-// One attempt. CommError says why not.
 // Acknowledges what has been received from this connection at once, instead of up to 40 ms later with the
 // next answer: for a peer that waits for room to send on. To be said again after every read.
 void acknowledge(const Descriptor& connection);
+// One attempt. CommError says why not.
 Descriptor connect_to(const HostPort& address, TimePoint deadline);
 
 // "10.0.0.7:51234", the other end of a connection.
