@@ -115,6 +115,7 @@ def main():
             measure_sums(bench, hosts, args.servers, Links(args.rate * 1e9), args)
         if args.only != "sums":
             measure_training(bench, hosts, args.servers, args)
+    bench.take_others({one["case"] for one in bench.cases})
     return bench.finish()
 
 

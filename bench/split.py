@@ -227,6 +227,7 @@ def main():
         measure_bubbles(bench, args, args.workers[0])
     if "exposed" in args.only:
         measure_exposed(bench, args, args.workers[0])
+    bench.take_others({one["case"] for one in bench.cases})
     return bench.finish()
 
 
