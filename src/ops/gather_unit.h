@@ -2,7 +2,7 @@
 //
 //   flat = gather_unit_start {unit, numel, dtype}   begins to bring all of them into one buffer
 //   whole = gather_unit_done(flat) {unit}           from here on they may be waited for
-//   w = unit_part(whole) {param, offset, shape, dtype}   one of them: a view that begins further on, waited for
+//   w = unit_part(whole) {param, offset, shape, dtype}   one of them, waited for: a view further on
 //
 // No operand says what is gathered: whoever runs the graph knows the unit's pieces (runtime/unit_source.h).
 #pragma once

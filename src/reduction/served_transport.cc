@@ -319,7 +319,7 @@ void ServedTransport::reduce(const Collective& collective, const SumProgram& pro
   if (missing > 0) complete(collective, program, sum);
 }
 
-// All ranks tell which roots they have, and which servers they have lost and why; what follows is the same on all.
+// All ranks tell which roots they have, which servers they have lost and why; the rest is the same on all.
 void ServedTransport::complete(const Collective& collective, const SumProgram& program, ServedSum& sum) {
   const auto servers = static_cast<int64_t>(links_.size());
   const int64_t bits = servers + sum.chunks();
