@@ -60,6 +60,7 @@ class Transport : public MessagePort {
   virtual void fail(int culprit, std::string_view verdict) noexcept = 0;
   // What a rank that waits in a collective does meanwhile, again and again: it moves the messages of
   // another group. Set before the first collective.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): those that wait keep it
   virtual void while_waiting(std::function<void()> /*moves*/) {}
   // Where this rank's collectives are written down for the peers to read.
   virtual Ledger& ledger() = 0;

@@ -33,7 +33,6 @@ bool is_worth_recording(const Plan& plan) {
 
 Executable::Executable(Plan plan, Backend& backend, std::shared_ptr<Buffer> arena)
     : plan_(std::move(plan)),
-      backend_(backend),
       collectives_(plan_.transfers, plan_.steps.size(), backend),
       stream_(backend.compute()),
       arena_(arena ? std::move(arena) : backend.allocate(plan_.memory.arena_peak)),

@@ -90,7 +90,6 @@ class Executable {
   Recording* recording_here();
 
   Plan plan_;
-  Backend& backend_;
   CollectiveSteps collectives_;
   UnitSource* units_ = nullptr;
   // Of a unit that is there for a while: the first and the last of its parts that is used.

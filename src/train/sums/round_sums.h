@@ -54,8 +54,8 @@ class RoundSums {
   // All of the round has been summed. A worker without a leaf in it says nothing but this.
   void finish_round(int64_t round) { finish_round(stages_[0], round); }
   // Of a stage of a pipeline. On return the memory of its leaf may be written; then all of it is final.
-  void begin_leaf(int stage);
-  void end_leaf(int stage, const At& at);
+  void begin_leaf(int number);
+  void end_leaf(int number, const At& at);
   // After the last leaf of all of them: the rounds in which this worker has none.
   void finish_stages();
   // The sums are complete. Requests as those of LeafSums.
