@@ -1,6 +1,7 @@
 // lockstep check JOB: reads and resolves a job file and prints the job that would run and the memory it
 // would take. Touches nothing: indexes that are there are used, others are built and forgotten.
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <CLI/CLI.hpp>
 #include <iostream>
@@ -78,6 +79,10 @@ void print_layouts(const JobParts& parts, const CheckOptions& options) {
   const std::optional<int64_t> bytes = read_bytes(options.device_memory);
   if (!bytes || *bytes <= 0)
     throw UserError("--device-memory '{}' is no size; write as in 40GiB", options.device_memory);
+#ifdef __GLIBC__
+  // Graphs are copied by the thousand, and every large one that goes would empty the fast bins.
+  mallopt(M_MXFAST, 0);
+#endif
   const DeviceSet devices{options.devices, *bytes};
   std::cout << layout_table(plan_layouts(parts.spec, parts.inputs, devices), devices);
 }

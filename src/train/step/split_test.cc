@@ -315,6 +315,24 @@ TEST(Split, HoldsAnNthOfWhatIsSplit) {
             0.6 * static_cast<double>(whole.gradients + whole.arena));
 }
 
+// Packing loses little of what is alive at once, whatever is split.
+TEST(Split, PlansAreWithinATenthOfTheLowerBound) {
+  const auto backend = make_null_backend();
+  const Model model = build_gpt({8, 256, 4, 1024, 2, 128, 0.1});
+  for (const int zero : {0, 1, 2, 3})
+    for (const int pipeline : {1, 4})
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kBlock}) {
+        TrainOptions options = with_stage(zero, 2, 64 << 10);
+        options.microbatches = 8;
+        options.workers = 2;
+        options.mesh = {.data = 2, .pipeline = pipeline};
+        options.passes.recompute = recompute;
+        const TrainMemory memory = train_memory(plan_training(model, *backend, options), options);
+        EXPECT_LE(static_cast<double>(memory.bytes()), 1.1 * static_cast<double>(memory.lower_bound()))
+            << "ZeRO-" << zero << ", " << pipeline << " stages, recompute " << name_of(recompute);
+      }
+}
+
 // Of the parameters an eighth too, and in the arena two blocks of six at a time.
 TEST(Split, HoldsAnNthOfTheParametersAndTwoUnits) {
   const auto backend = make_null_backend();
