@@ -73,6 +73,7 @@ class Stream {
 enum class StreamKind : uint8_t { kCompute, kCommunication, kCopy };
 inline constexpr int kStreamKinds = 3;
 
+class DeviceMessenger;
 class DeviceSharing;
 
 class Backend {
@@ -105,6 +106,8 @@ class Backend {
   std::unique_ptr<Buffer> allocate(int64_t bytes) { return allocate(bytes, memory()); }
   // How other processes of the host reach this device's memory; null where they do not.
   virtual DeviceSharing* sharing() { return nullptr; }
+  // How this device sends to others, also of other hosts; null where it does not.
+  virtual DeviceMessenger* messenger() { return nullptr; }
   virtual Stream& stream(StreamKind kind) = 0;
   Stream& compute() { return stream(StreamKind::kCompute); }
 

@@ -112,7 +112,7 @@ LOCKSTEP_CHOICE_NAMES(Offload, "none", "state")
 enum class ReduceVia : uint8_t { kDirect, kServer, kNone };
 LOCKSTEP_CHOICE_NAMES(ReduceVia, "direct", "server", "none")
 
-enum class WorkerTransport : uint8_t { kAuto, kShm, kUcx, kCudaIpc };
-LOCKSTEP_CHOICE_NAMES(WorkerTransport, "auto", "shm", "ucx", "cuda_ipc")
+enum class WorkerTransport : uint8_t { kAuto, kShm, kUcx, kCudaIpc, kNccl };
+LOCKSTEP_CHOICE_NAMES(WorkerTransport, "auto", "shm", "ucx", "cuda_ipc", "nccl")
 
 }  // namespace lockstep

@@ -185,8 +185,9 @@ std::vector<Field> strategy_fields() {
           .example("400"),
       LOCKSTEP_FIELD(
           strategy.transport,
-          "what joins workers; auto: shm within a host, and cuda_ipc where devices reach each other's "
-          "memory, ucx between hosts; ucx: everywhere")
+          "what joins workers; auto: shm within a host and ucx between hosts, and what devices exchange by "
+          "cuda_ipc where they reach each other's memory and by nccl where they do not; shm and ucx: through "
+          "memory of the hosts, ucx everywhere; nccl: also between devices of one host")
           .defaults_to("auto"),
       LOCKSTEP_FIELD(strategy.memory, "memory that a worker may plan for")
           .takes_auto()

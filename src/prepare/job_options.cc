@@ -41,6 +41,7 @@ DeviceRoute route_of(WorkerTransport transport) {
   switch (transport) {
     case WorkerTransport::kAuto: return DeviceRoute::kAuto;
     case WorkerTransport::kCudaIpc: return DeviceRoute::kDevice;
+    case WorkerTransport::kNccl: return DeviceRoute::kMessages;
     default: return DeviceRoute::kHost;
   }
 }
@@ -74,6 +75,8 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   options.reduce.warmup = job.compress_warmup_steps.value_or(0);
   options.reduce.exchange = reduce.via != ReduceVia::kNone;
   options.reduce.route = route_of(spec.strategy.transport);
+  options.reduce.deadline =
+      std::chrono::milliseconds(static_cast<int64_t>(spec.strategy.deadline * 1000));
   return options;
 }
 

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "backend/device_messages.h"
 #include "backend/device_sharing.h"
 #include "base/error.h"
 #include "base/file_descriptor.h"
@@ -391,12 +392,121 @@ class PinnedBuffer : public Buffer {
   std::shared_ptr<Buffer> memory_;
 };
 
+// What devices of this process send each other, by invitation: (from, to), in order.
+class Post {
+ public:
+  using Letter = std::vector<std::byte>;
+  void send(int from, int to, Letter letter) {
+    const std::lock_guard lock(mutex_);
+    letters_[{from, to}].push_back(std::move(letter));
+    arrived_.notify_all();
+  }
+  Letter take(int from, int to, std::chrono::steady_clock::time_point end) {
+    std::unique_lock lock(mutex_);
+    auto& letters = letters_[{from, to}];
+    if (!arrived_.wait_until(lock, end, [&] { return !letters.empty(); }))
+      throw DeviceError("late device: rank {} has sent nothing", from);
+    Letter letter = std::move(letters.front());
+    letters.pop_front();
+    return letter;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<std::pair<int, int>, std::deque<Letter>> letters_;
+};
+
+class LateMessages : public DeviceMessages {
+ public:
+  LateMessages(std::shared_ptr<Device> device, std::shared_ptr<Post> post, int rank, int size,
+               std::chrono::milliseconds deadline, int64_t fails_at)
+      : device_(std::move(device)),
+        post_(std::move(post)),
+        rank_(rank),
+        size_(size),
+        deadline_(deadline),
+        fails_at_(fails_at) {}
+
+  void exchange(std::span<const Part> sent, std::span<const Part> received) override {
+    if (++exchanges_ == fails_at_) throw DeviceError("message {} was made to fail", fails_at_);
+    device_->stream(StreamKind::kCommunication).synchronize();
+    for (const Part& part : sent) {
+      const auto* const from = static_cast<const std::byte*>(device_->addresses.behind(part.data));
+      post_->send(rank_, part.rank, {from, from + part.bytes});
+    }
+    for (const Part& part : received) {
+      const Post::Letter letter = take(part.rank);
+      LOCKSTEP_CHECK(static_cast<int64_t>(letter.size()) == part.bytes, "{} bytes instead of {}",
+                     letter.size(), part.bytes);
+      std::ranges::copy(letter, static_cast<std::byte*>(device_->addresses.behind(part.data)));
+    }
+  }
+  void sum(DType dtype, void* data, int64_t count) override {
+    LOCKSTEP_CHECK(dtype == DType::kF32, "sums of {}", name_of(dtype));
+    device_->stream(StreamKind::kCommunication).synchronize();
+    auto* const own = static_cast<float*>(device_->addresses.behind(data));
+    const auto bytes = std::as_bytes(std::span(own, static_cast<size_t>(count)));
+    for (int rank = 0; rank < size_; ++rank)
+      if (rank != rank_) post_->send(rank_, rank, {bytes.begin(), bytes.end()});
+    std::vector<float> sum(static_cast<size_t>(count)), one(own, own + count);
+    for (int rank = 0; rank < size_; ++rank) {
+      std::vector<float> theirs = one;
+      if (rank != rank_) std::memcpy(theirs.data(), take(rank).data(), bytes.size());
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += theirs[i];
+    }
+    std::ranges::copy(sum, own);
+  }
+
+ private:
+  Post::Letter take(int from) {
+    return post_->take(from, rank_, std::chrono::steady_clock::now() + deadline_);
+  }
+
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<Post> post_;
+  int rank_, size_;
+  std::chrono::milliseconds deadline_;
+  int64_t fails_at_, exchanges_ = 0;
+};
+
+class LateMessenger : public DeviceMessenger {
+ public:
+  LateMessenger(std::shared_ptr<Device> device, int64_t fails_at)
+      : device_(std::move(device)), fails_at_(fails_at) {}
+  std::string_view name() const override { return "late_post"; }
+  std::string why_not() override { return ""; }
+  std::vector<std::byte> invite() override {
+    static std::atomic<uint64_t> last = 0;
+    std::vector<std::byte> invitation(kInvitationBytes);
+    const uint64_t number = ++last;
+    std::memcpy(invitation.data(), &number, sizeof number);
+    return invitation;
+  }
+  std::unique_ptr<DeviceMessages> join(std::span<const std::byte> invitation, int rank, int size,
+                                       std::chrono::milliseconds deadline) override {
+    static std::mutex mutex;
+    static std::map<uint64_t, std::weak_ptr<Post>> posts;
+    uint64_t number = 0;
+    std::memcpy(&number, invitation.data(), sizeof number);
+    const std::lock_guard lock(mutex);
+    std::shared_ptr<Post> post = posts[number].lock();
+    if (!post) posts[number] = post = std::make_shared<Post>();
+    return std::make_unique<LateMessages>(device_, post, rank, size, deadline, fails_at_);
+  }
+
+ private:
+  std::shared_ptr<Device> device_;
+  int64_t fails_at_;
+};
+
 class LateBackend : public Backend {
  public:
   LateBackend(int threads, int64_t fails_at, bool shares)
       : cpu_(make_cpu_backend(threads)), device_(std::make_shared<Device>(fails_at)) {
     if (shares) sharing_ = std::make_unique<LateSharing>(device_);
   }
+  void send_until(int64_t fails_at) { messenger_ = std::make_unique<LateMessenger>(device_, fails_at); }
   std::string name() const override { return "late"; }
   std::string architecture() const override { return cpu_->architecture(); }
   int host_threads() const override { return cpu_->host_threads(); }
@@ -412,12 +522,14 @@ class LateBackend : public Backend {
     return std::make_unique<LateBuffer>(device_, cpu_->allocate(bytes, kind));
   }
   DeviceSharing* sharing() override { return sharing_.get(); }
+  DeviceMessenger* messenger() override { return messenger_.get(); }
   Stream& stream(StreamKind kind) override { return device_->stream(kind); }
 
  private:
   std::unique_ptr<Backend> cpu_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<DeviceSharing> sharing_;
+  std::unique_ptr<DeviceMessenger> messenger_;
 };
 
 }  // namespace
@@ -430,6 +542,11 @@ std::unique_ptr<Backend> make_failing_late_backend(int threads, int64_t fails_at
 }
 std::unique_ptr<Backend> make_sharing_late_backend(int threads) {
   return std::make_unique<LateBackend>(threads, 0, true);
+}
+std::unique_ptr<Backend> make_sending_late_backend(int threads, int64_t fails_at) {
+  auto backend = std::make_unique<LateBackend>(threads, 0, true);
+  backend->send_until(fails_at);
+  return backend;
 }
 
 }  // namespace lockstep::testing

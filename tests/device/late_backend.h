@@ -16,5 +16,7 @@ std::unique_ptr<Backend> make_late_backend(int threads);
 std::unique_ptr<Backend> make_failing_late_backend(int threads, int64_t fails_at);
 // One whose memory other workers of the host reach (backend/device_sharing.h).
 std::unique_ptr<Backend> make_sharing_late_backend(int threads);
+// One that also sends to devices of other threads (backend/device_messages.h), until an exchange that fails.
+std::unique_ptr<Backend> make_sending_late_backend(int threads, int64_t fails_at = 0);
 
 }  // namespace lockstep::testing

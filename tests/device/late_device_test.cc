@@ -2,13 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
+#include <numeric>
 
 #include "backend/device_sharing.h"
 #include "base/error.h"
 #include "comm/mesh_testing.h"
 #include "comm/ranks_testing.h"
+#include "comm/wire/wire_testing.h"
 #include "data/open/open.h"
 #include "device/late_backend.h"
 #include "model/encoder.h"
@@ -40,17 +43,18 @@ struct Outcome {
 
 using MakeBackend = std::unique_ptr<Backend> (*)(int threads);
 
-Outcome train_on(Backend& backend, const Model& model, TrainOptions options, const MeshGroups& groups) {
+Outcome train_on(Backend& backend, const Model& model, TrainOptions options, const MeshGroups& groups,
+                 const std::string& route = "late_ipc") {
   const Group* const group = groups.data;
   options.microbatches = kMicrobatches;
   options.leaves = std::max<int64_t>(options.leaves, 3);
   options.ema = 0.9;
   options.seed = 5;
-  options.reduce.bucket_bytes = 4096;
+  if (options.reduce.bucket_bytes == 0) options.reduce.bucket_bytes = 4096;
   options.workers = group == nullptr ? 1 : group->size();
   TrainStep train(model, backend, options, groups);
   if (backend.sharing() != nullptr && group != nullptr) {
-    EXPECT_EQ(train.device_route(), "late_ipc");
+    EXPECT_EQ(train.device_route(), route);
   }
   StepResult result;
   for (int64_t step = 1; step <= kSteps; ++step)
@@ -74,6 +78,21 @@ void expect_the_same_bits(const Model& model, const TrainOptions& options = {}) 
     });
     for (const Outcome& outcome : all) EXPECT_EQ(outcome, want);
   }
+}
+
+// Workers of several hosts: neighbours reach each other's memory, the others send.
+void expect_the_same_bits_on_hosts(const std::vector<int>& sizes, const Model& model,
+                                   const TrainOptions& options) {
+  const Outcome want = train_on(*make_cpu_backend(2), model, options, {});
+  const int ranks = std::accumulate(sizes.begin(), sizes.end(), 0);
+  std::vector<Outcome> all(static_cast<size_t>(ranks));
+  testing::on_hosts(sizes, LeafSplit::search(std::max<int64_t>(options.leaves, 3), ranks), [&](Group& group) {
+    const bool alone = sizes.size() == static_cast<size_t>(ranks);
+    const std::string route = alone ? "late_post" : "late_ipc and late_post";
+    all[static_cast<size_t>(group.rank())] =
+        train_on(*testing::make_sending_late_backend(1), model, options, MeshGroups(&group), route);
+  });
+  for (const Outcome& outcome : all) EXPECT_EQ(outcome, want);
 }
 
 // Four workers in groups of two that hold everything.
@@ -180,6 +199,119 @@ TEST(LateDevice, LeavesThatWorkersDoNotDivide) {
   pure.zero = 2;
   pure.passes.compute = DType::kBF16;
   expect_the_same_bits(stored_in(DType::kBF16, model), pure);
+}
+
+TEST(LateDevice, WorkersOfSeveralHosts) {
+  const Model model = build_gpt({2, 48, 3, 101, 2, 17, 0.1});
+  for (const int zero : {0, 1, 2, 3}) {
+    TrainOptions options;
+    options.zero = zero;
+    options.leaves = kMicrobatches;
+    for (const auto& sizes : {std::vector{1, 1, 1}, {2, 1}, {2, 2}, {1, 3}, {2, 1, 1}}) {
+      // Of some a slice for everybody, of others for one.
+      options.reduce.bucket_bytes = options.reduce.bucket_bytes == 4096 ? 32768 : 4096;
+      SCOPED_TRACE(fmt::format("zero {}, hosts of {}", zero, fmt::join(sizes, " and ")));
+      expect_the_same_bits_on_hosts(sizes, model, options);
+    }
+  }
+  TrainOptions pure;
+  pure.leaves = kMicrobatches;
+  pure.zero = 2;
+  pure.passes.compute = DType::kBF16;
+  expect_the_same_bits_on_hosts({2, 1}, stored_in(DType::kBF16, model), pure);
+}
+
+// Two hosts whose workers hold everything together: what the hosts have is added up by messages.
+TEST(LateDevice, GroupsOnSeveralHosts) {
+  const Model model = build_gpt({2, 48, 3, 101, 2, 17, 0.1});
+  for (const int zero : {1, 2, 3}) {
+    SCOPED_TRACE(fmt::format("zero {}", zero));
+    TrainOptions options;
+    options.leaves = kMicrobatches;
+    options.zero = zero;
+    const Outcome want = train_on(*make_cpu_backend(2), model, options, {});
+    options.zero_group = 2;
+    std::deque<shm::ThreadMeeting> parts, places;
+    for (int i = 0; i < 2; ++i) {
+      parts.emplace_back(2);
+      places.emplace_back(2);
+    }
+    std::vector<Outcome> all(4);
+    testing::on_hosts({2, 2}, LeafSplit::search(kMicrobatches, 4), [&](Group& group) {
+      const int own = group.rank() / 2, place = group.rank() % 2;
+      Group owners(parts[static_cast<size_t>(own)].join(place, testing::options_on({own * 2, 1, 2})),
+                   LeafSplit::one_each(2), "part");
+      Group replicas(std::make_unique<wire::HostsTransport>(
+                         testing::hosts_of({1, 1}), nullptr,
+                         places[static_cast<size_t>(place)].join(own, testing::options_on({place, 2, 2}))),
+                     LeafSplit::search(kMicrobatches, 2), "replicas");
+      MeshGroups groups(&group);
+      groups.part = &owners;
+      groups.replicas = &replicas;
+      groups.parts_on_hosts = true;
+      all[static_cast<size_t>(group.rank())] =
+          train_on(*testing::make_sending_late_backend(1), model, options, groups,
+                   zero == 1 ? "late_ipc; between groups late_ipc and late_post"
+                             : "late_ipc; between groups late_post");
+      group.barrier();
+    });
+    for (const Outcome& outcome : all) EXPECT_EQ(outcome, want);
+  }
+}
+
+TEST(LateDevice, SumsOfTheLibraryInFastOrder) {
+  const Model model = build_gpt({2, 48, 3, 101, 2, 17, 0.1});
+  TrainOptions options;
+  options.leaves = kMicrobatches;
+  options.reduce.order = SumOrder::kFast;
+  const Outcome near = train_on(*make_cpu_backend(2), model, options, {});
+  std::vector<Outcome> all(4);
+  testing::on_hosts({2, 2}, LeafSplit::search(kMicrobatches, 4), [&](Group& group) {
+    all[static_cast<size_t>(group.rank())] = train_on(*testing::make_sending_late_backend(1), model, options,
+                                                      MeshGroups(&group), "late_ipc and late_post");
+  });
+  for (const Outcome& outcome : all) EXPECT_EQ(outcome, all[0]);
+  EXPECT_NEAR(all[0].loss, near.loss, 1e-4);
+}
+
+// Messages where memory could be reached: the job says so.
+TEST(LateDevice, MessagesAlone) {
+  const Model model = build_gpt({2, 48, 3, 101, 2, 17, 0.1});
+  TrainOptions options;
+  options.leaves = 3;
+  const Outcome want = train_on(*make_cpu_backend(2), model, options, {});
+  options.reduce.route = DeviceRoute::kMessages;
+  testing::on_threads(LeafSplit::search(3, 3), [&](Group& group) {
+    EXPECT_EQ(
+        train_on(*testing::make_sending_late_backend(1), model, options, MeshGroups(&group), "late_post"),
+        want);
+    EXPECT_THROW(TrainStep(model, *testing::make_sharing_late_backend(1), options, &group), UserError);
+  });
+}
+
+// The others do not wait for messages that will not come, and say who has failed.
+TEST(LateDevice, AWorkerWhoseMessagesFailBreaksTheGroup) {
+  const Model model = build_gpt({2, 48, 3, 101, 2, 17, 0.1});
+  TrainOptions options;
+  options.microbatches = options.leaves = options.workers = 3;
+  options.reduce.bucket_bytes = 32768;
+  options.reduce.deadline = std::chrono::milliseconds(300);
+  const auto errors = testing::run_hosts({1, 2}, LeafSplit::search(3, 3), [&](Group& group) {
+    const auto backend = testing::make_sending_late_backend(1, group.rank() == 1 ? 3 : 0);
+    TrainStep train(model, *backend, options, &group);
+    train.run(1e-2, [&](int64_t m) { set_synthetic_inputs(train, model, 11, m); });
+  });
+  for (size_t rank = 0; rank < errors.size(); ++rank) {
+    ASSERT_TRUE(errors[rank]) << rank;
+    std::string message;
+    try {
+      std::rethrow_exception(errors[rank]);
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    EXPECT_NE(message.find(rank == 1 ? "message 3 was made to fail" : "rank 1"), std::string::npos)
+        << message;
+  }
 }
 
 // The others hear of one that is gone, whoever waits for whom.

@@ -5,6 +5,7 @@
 #include <array>
 #include <mutex>
 
+#include "backend/cuda/cuda_messages.h"
 #include "backend/cuda/cuda_sharing.h"
 #include "backend/cuda/device.h"
 #include "backend/cuda/kernel_def.h"
@@ -153,6 +154,7 @@ class CudaBackend : public Backend {
       : host_(make_cpu_backend(options.threads)),
         device_(std::make_shared<Device>(options.local_rank, options.threads, options.tf32)),
         sharing_(make_cuda_sharing(device_)),
+        messenger_(make_nccl_messenger(device_)),
         streams_{CudaStream(device_, StreamKind::kCompute), CudaStream(device_, StreamKind::kCommunication),
                  CudaStream(device_, StreamKind::kCopy)} {}
 
@@ -192,12 +194,14 @@ class CudaBackend : public Backend {
     return true;
   }
   DeviceSharing* sharing() override { return sharing_.get(); }
+  DeviceMessenger* messenger() override { return messenger_.get(); }
   Stream& stream(StreamKind kind) override { return streams_[static_cast<size_t>(kind)]; }
 
  private:
   std::unique_ptr<Backend> host_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<DeviceSharing> sharing_;
+  std::unique_ptr<DeviceMessenger> messenger_;
   std::array<CudaStream, kStreamKinds> streams_;
 };
 

@@ -5,6 +5,7 @@
 #include "backend/cuda/cuda_backend.h"
 #include "backend/cuda/disk_cache.h"
 #include "backend/cuda/library/cublaslt.h"
+#include "backend/cuda/library/nccl.h"
 #include "backend/cuda/library/nvml.h"
 #include "backend/cuda/library/nvrtc.h"
 #ifdef LOCKSTEP_CUDNN_FRONTEND
@@ -86,6 +87,9 @@ std::vector<std::string> describe_cuda() {
   lines.emplace_back(
       "cuDNN: this program is built without it; attention and convolutions by our own kernels");
 #endif
+  lines.push_back(
+      library_line("NCCL", "between GPUs of several hosts; without it through their hosts' memory",
+                   [] { return fmt::format("{} ({})", cuda::nccl().version, cuda::nccl().path); }));
   lines.push_back(library_line("NVML", "how busy the device is, in metrics.jsonl and summary.json", [] {
     return fmt::format("of driver {} ({})", cuda::nvml_driver_version(), cuda::nvml_path());
   }));

@@ -222,10 +222,11 @@ void require_compression(const Backend& backend, const TrainOptions& options) {
 }
 
 void require_route(const Backend& backend, const TrainOptions& options) {
-  if (options.reduce.route != DeviceRoute::kDevice || backend.memory() == MemoryKind::kDevice) return;
-  throw UserError(
-      "strategy.transport cuda_ipc joins devices with memory of their own, and {} has none; use auto",
-      backend.name());
+  const DeviceRoute route = options.reduce.route;
+  if (route == DeviceRoute::kAuto || route == DeviceRoute::kHost || backend.memory() == MemoryKind::kDevice)
+    return;
+  throw UserError("strategy.transport {} joins devices with memory of their own, and {} has none; use auto",
+                  name_of(route), backend.name());
 }
 
 void require_pipeline(const TrainPlans& plans, const TrainOptions& options) {

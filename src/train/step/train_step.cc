@@ -21,12 +21,34 @@ constexpr int64_t kFloat = sizeof(float);
 // run.
 constexpr std::string_view kRandomInput = "rng";
 
-std::unique_ptr<DeviceReach> reach_in(Group* group, Backend& backend, const TrainOptions& options) {
-  if (group == nullptr || !options.reduce.exchange || backend.memory() == MemoryKind::kHost) return nullptr;
-  const int64_t sources = options.in_rounds()
-                              ? RoundSums::sources(options.owned_leaves(), options.leaves, group->size())
-                              : partial_count(*group, options.reduce.order);
-  return std::make_unique<DeviceReach>(*group, backend, options.reduce.route, sources);
+bool reaches(Group* group, Backend& backend, const TrainOptions& options) {
+  return group != nullptr && options.reduce.exchange && backend.memory() == MemoryKind::kDevice;
+}
+
+// Of those who share out the state.
+std::unique_ptr<DeviceReach> owners_reach(Group* owners, Backend& backend, const TrainOptions& options) {
+  if (!reaches(owners, backend, options)) return nullptr;
+  return std::make_unique<DeviceReach>(*owners, backend, options.reduce, [&](const DeviceReach& reach) {
+    return options.in_rounds()
+               ? RoundSums::sources(options.owned_leaves(), options.leaves, owners->size(), reach)
+               : exchange_sources(*owners, options.reduce.order, reach);
+  });
+}
+
+// Of those who add up what groups of owners have. A device's messages wait for each other, so that it sends
+// within one group of workers alone.
+std::unique_ptr<DeviceReach> replicas_reach(const MeshGroups& groups, const DeviceReach* owners,
+                                            Backend& backend, const TrainOptions& options) {
+  if (groups.part == nullptr || owners == nullptr || owners->sends()) return nullptr;
+  Group& adding = options.in_rounds() ? *groups.replicas : *groups.data;
+  const auto host = adding.host();
+  const bool one_host = host && host->count == adding.size();
+  if (one_host && options.reduce.route != DeviceRoute::kMessages) return nullptr;
+  ReduceOptions wanted = options.reduce;
+  return std::make_unique<DeviceReach>(
+      adding, backend, wanted,
+      [&](const DeviceReach& reach) { return exchange_sources(adding, wanted.order, reach); },
+      !options.in_rounds());
 }
 
 // Where the scalars of a step lie in one buffer of the device.
@@ -88,7 +110,8 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
       group_(groups.data),
       owners_(groups.owners()),
       ownership_(options.ownership()),
-      reach_(reach_in(owners_, backend, options)),
+      reach_(owners_reach(owners_, backend, options)),
+      replicas_reach_(replicas_reach(groups, reach_.get(), backend, options)),
       state_(
           backend, layout_, tables_, plans.frozen, options.optimizer, options.ema > 0, ownership_,
           [this](int64_t bytes) { return flat_memory(bytes); }, plans.whole, holders_, options.mesh_rank,
@@ -156,17 +179,18 @@ void TrainStep::make_sums() {
   reduce.owned = ownership_.is_split() && groups_.part == nullptr;
   const auto peers = [&] { return gathered_ ? reach_->open({std::move(gathered_)}) : nullptr; };
   if (ownership_.gathers())
-    params_gather_ =
-        std::make_unique<ParamGather>(*owners_, backend_, state_.flat_params(), layout_, ownership_, peers());
+    params_gather_ = std::make_unique<ParamGather>(*owners_, backend_, state_.flat_params(), layout_,
+                                                   ownership_, reach_.get(), peers());
   if (ownership_.splits_params())
-    unit_gathers_ =
-        std::make_unique<UnitGathers>(*owners_, backend_, state_.flat_params(), layout_, ownership_, peers());
+    unit_gathers_ = std::make_unique<UnitGathers>(*owners_, backend_, state_.flat_params(), layout_,
+                                                  ownership_, reach_.get(), peers());
   if (ownership_.splits_gradients()) {
     const SumTree tree = SumTree::in_rounds(
         options_.leaves, options_.microbatches, *group_,
         {.leaves = options_.owned_leaves(), .workers = owners_->size(), .rank = owners_->rank()});
     const RoundSums::Groups groups{.owners = *owners_, .all = *group_, .replicas = groups_.replicas};
-    rounds_ = std::make_unique<RoundSums>(backend_, layout_, ownership_, tree, groups, reach_.get());
+    rounds_ = std::make_unique<RoundSums>(backend_, layout_, ownership_, tree, groups, reach_.get(),
+                                          replicas_reach_.get());
     if (phase(Phase::kAccumulate) != nullptr) leaf_ = backend_.allocate(layout_.sums_bytes());
     return;
   }
@@ -174,7 +198,7 @@ void TrainStep::make_sums() {
       backend_, layout_, tables_,
       SumTree(options_.leaves, options_.microbatches, options_.reduce.order, group_), reduce, group_,
       // What owners reach of each other is no way to all others.
-      groups_.part == nullptr ? reach_.get() : nullptr, make_residuals());
+      groups_.part == nullptr ? reach_.get() : replicas_reach_.get(), make_residuals());
   if (phase(Phase::kAccumulate) != nullptr) lists_ = sums_->slots().make_lists();
 }
 
@@ -699,6 +723,12 @@ std::vector<float> TrainStep::grad(std::string_view name) const {
                     values.begin() + ids[static_cast<size_t>(k)] * columns);
   }
   return values;
+}
+
+std::string TrainStep::device_route() const {
+  if (!reach_) return "";
+  return replicas_reach_ ? fmt::format("{}; between groups {}", reach_->text(), replicas_reach_->text())
+                         : reach_->text();
 }
 
 std::string TrainStep::weights_sha256() {

@@ -139,7 +139,7 @@ class TrainStep {
   // In which gradients are reduced; none without peers.
   const Buckets& buckets() const { return rounds_ ? rounds_->buckets() : sums_->buckets(); }
   // How the devices of those who share the leaves reach each other; "" where that is no question.
-  std::string device_route() const { return reach_ ? reach_->text() : ""; }
+  std::string device_route() const;
   // From the model's graph to all plans.
   double compile_milliseconds() const { return compile_milliseconds_; }
   // Bytes of parameters, gradients, optimizer state, inputs, the arena and what kernels hold: the planned
@@ -210,6 +210,7 @@ class TrainStep {
   Group* owners_;  // of those who share out the state: the same, or a part of them
   Ownership ownership_;
   std::unique_ptr<DeviceReach> reach_;  // of the owners, on devices with memory of their own
+  std::unique_ptr<DeviceReach> replicas_reach_;  // of those who add up what several groups of owners have
   std::shared_ptr<Buffer> gathered_;    // parameters that peers open, until they have
   TrainState state_;
   std::shared_ptr<Buffer> arena_;

@@ -1,17 +1,18 @@
 #include <algorithm>
 
+#include "train/sums/device_sums.h"
 #include "train/sums/round_carrier.h"
 
 namespace lockstep {
 namespace {
 
-// A bucket of a leaf is copied to where peers reach it, since its own memory is soon lent out; owners add up
-// their pieces from there. There are two such places in turns: when the group meets for the next bucket,
-// everybody has read this one.
+// A bucket of a leaf is copied to where neighbours reach it, since its own memory is soon lent out; owners
+// add up their pieces from there and from what other hosts send (train/sums/device_sums.h). There are two
+// such places in turns: when the group meets for the next bucket, everybody has read this one.
 class DeviceCarrier : public RoundCarrier {
  public:
   DeviceCarrier(CarriedPieces pieces, const DeviceReach& reach)
-      : made_of_(std::move(pieces)), sharing_(reach.sharing()) {
+      : made_of_(std::move(pieces)), reach_(reach), brought_(made_of_.group, made_of_.backend, reach) {
     int64_t most = 0;
     for (const Slice& bucket : made_of_.buckets) most = std::max(most, bucket.size());
     sent_bytes_ = std::max<int64_t>(most * element(), element());
@@ -37,13 +38,15 @@ class DeviceCarrier : public RoundCarrier {
         stream().synchronize();
       };
     meeting.after = [this, place, &stack, round, bucket] { add_up(place, stack, round, bucket); };
-    return made_of_.group.start_meeting(meeting);
+    Group::Ticket ticket = made_of_.group.start_meeting(meeting);
+    if (!reach_.sends()) return ticket;
+    return made_of_.group.start_meeting({.label = label + ", sums", .after = [this] { reach_.confirm(); }});
   }
   void* root(int64_t owned) const override { return sum(0, owned); }
   void* held(int64_t slot, int64_t owned) const override { return sum(static_cast<size_t>(slot), owned); }
   bool holds_in_host_memory() const override { return false; }
   int64_t bytes() const override {
-    int64_t bytes = 2 * sent_bytes_;
+    int64_t bytes = 2 * sent_bytes_ + brought_.bytes();
     for (const auto& sum : sums_) bytes += sum->bytes();
     return bytes;
   }
@@ -60,16 +63,17 @@ class DeviceCarrier : public RoundCarrier {
   void add_up(size_t place, const LeafStack& before, int64_t round, int64_t bucket) {
     const auto index = static_cast<size_t>(bucket);
     const Slice& mine = made_of_.pieces[index];
+    if (mine.size() == 0 && !reach_.sends()) return;  // else others need what is here
+    const std::vector<DeviceSums::Part> parts = brought_.bring(
+        made_of_.dtype, shares_in(round, index), [&](int rank, size_t) { return peers_->at(rank, place); });
     if (mine.size() == 0) return;
-    const int64_t first = made_of_.range.begin + round * workers();
-    const int64_t within = mine.begin - made_of_.buckets[index].begin;
     std::vector<SumSources> slots;
     for (size_t slot = 0; slot < before.subtrees().size(); ++slot)
       slots.push_back({{sum(slot, offsets_[index])}, {0}});
     LeafStack stack = before;
-    for (int64_t leaf = first; leaf < std::min(made_of_.range.end, first + workers()); ++leaf) {
-      slots.push_back({{peers_->at(static_cast<int>(leaf - first), place) + within * element()}, {0}});
-      stack.push({leaf, leaf + 1}, [&](int64_t into, int64_t) {
+    for (const DeviceSums::Part& part : parts) {
+      slots.push_back({{part.at}, {0}});
+      stack.push(part.leaves, [&](int64_t into, int64_t) {
         SumSources& left = slots[static_cast<size_t>(into)];
         const SumSources& right = slots.back();
         left.addresses.insert(left.addresses.end(), right.addresses.begin(), right.addresses.end());
@@ -81,13 +85,23 @@ class DeviceCarrier : public RoundCarrier {
     for (size_t slot = 0; slot < slots.size(); ++slot) {
       void* const into = sum(slot, offsets_[index]);
       if (slots[slot].addresses.size() == 1 && slots[slot].addresses[0] == into) continue;
-      sharing_.sum(StreamKind::kCommunication, made_of_.dtype, slots[slot], into, mine.size());
+      reach_.sharing().sum(StreamKind::kCommunication, made_of_.dtype, slots[slot], into, mine.size());
     }
     stream().synchronize();
   }
 
+  // A leaf of each worker, as far as there are some.
+  DeviceSums::Shares shares_in(int64_t round, size_t bucket) const {
+    DeviceSums::Shares shares{.leaves = made_of_.leaves,
+                              .parts = leaves_in(made_of_.range, round, workers())};
+    for (int rank = 0; rank < workers(); ++rank)
+      shares.slices.push_back(slice_of(made_of_.buckets[bucket].size(), workers(), rank));
+    return shares;
+  }
+
   CarriedPieces made_of_;
-  DeviceSharing& sharing_;
+  const DeviceReach& reach_;
+  DeviceSums brought_;
   int64_t sent_bytes_ = 0;
   std::vector<int64_t> offsets_;               // of pieces, among those that this worker owns
   std::vector<std::unique_ptr<Buffer>> sums_;  // kept between rounds, per slot

@@ -141,6 +141,14 @@ int64_t CarriedPieces::owned() const {
   return elements;
 }
 
+std::vector<std::vector<LeafRange>> leaves_in(LeafRange range, int64_t round, int64_t workers) {
+  std::vector<std::vector<LeafRange>> leaves(static_cast<size_t>(workers));
+  const int64_t first = range.begin + round * workers;
+  for (int64_t leaf = first; leaf < std::min(range.end, first + workers); ++leaf)
+    leaves[static_cast<size_t>(leaf - first)] = {{leaf, leaf + 1}};
+  return leaves;
+}
+
 int64_t kept_sums(LeafRange range, int64_t leaves, int64_t workers) {
   LeafStack stack(leaves);
   int64_t most = 1;

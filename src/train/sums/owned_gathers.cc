@@ -147,9 +147,11 @@ StepTotals SquareGather::run(const void* own, const StepTotals& totals) {
 }
 
 ParamGather::ParamGather(Group& group, Backend& backend, void* params, const FlatLayout& layout,
-                         const Ownership& ownership, std::unique_ptr<PeerBuffers> peers)
+                         const Ownership& ownership, const DeviceReach* reach,
+                         std::unique_ptr<PeerBuffers> peers)
     : group_(group),
       backend_(backend),
+      reach_(reach),
       peers_(std::move(peers)),
       params_(static_cast<char*>(params)),
       element_(size_of(layout.dtype())),
@@ -164,12 +166,8 @@ void ParamGather::start(int64_t bucket) {
   const Slice elements = buckets_[bucket];
   const std::string label = fmt::format("parameters, bucket {} of {}", bucket + 1, buckets_.gradient_count());
   if (peers_) {
-    // Nobody updates these again before all have taken part in the next sums.
-    const Meeting meeting{.label = label,
-                          .before = [ready = backend_.compute().record()] { ready->wait(); },
-                          .after = [this, elements] { copy_from_peers(elements); }};
-    if (last) return group_.meet(meeting);
-    return tickets_.push_back(group_.start_meeting(meeting));
+    if (Group::Ticket ticket = between_devices(elements, label, last)) tickets_.push_back(std::move(ticket));
+    return;
   }
   char* const at = params_ + elements.begin * element_;
   Gather gather{.data = at};
@@ -200,14 +198,51 @@ Gather ParamGather::through_the_host(Slice elements, char* at) {
   return gather;
 }
 
-void ParamGather::copy_from_peers(Slice elements) {
+// Nobody updates these again before all have taken part in the next sums.
+Group::Ticket ParamGather::between_devices(Slice elements, const std::string& label, bool last) {
+  const auto meet = [&](const Meeting& meeting) -> Group::Ticket {
+    if (!last) return group_.start_meeting(meeting);
+    group_.meet(meeting);
+    return nullptr;
+  };
+  const auto copy = [this, elements] { copy_from_peers(elements); };
+  Meeting updated{
+      .label = label, .before = [ready = backend_.compute().record()] { ready->wait(); }, .after = copy};
+  if (!reach_->sends()) return meet(updated);
+  updated.after = [this, elements] { send(elements); };
+  meet(updated);
+  return meet({.label = label + ", arrived", .after = [this, copy] {
+                 reach_->confirm();
+                 copy();
+               }});
+}
+
+// To partners on other hosts, and from them.
+void ParamGather::send(Slice elements) const {
+  const auto piece = [&](int owner, int other) {
+    const Slice own = slice_of(elements.size(), group_.size(), owner);
+    return DeviceMessages::Part{other, params_ + (elements.begin + own.begin) * element_,
+                                own.size() * element_};
+  };
+  std::vector<DeviceMessages::Part> sent, received;
+  for (const RankRange& host : reach_->hosts())
+    if (host != reach_->near()) sent.push_back(piece(group_.rank(), reach_->partner(host, group_.rank())));
+  for (const int rank : reach_->partners()) received.push_back(piece(rank, rank));
+  for (auto* parts : {&sent, &received})
+    std::erase_if(*parts, [](const auto& part) { return part.bytes == 0; });
+  reach_->exchange(sent, received);
+}
+
+void ParamGather::copy_from_peers(Slice elements) const {
   Stream& stream = backend_.stream(StreamKind::kCommunication);
+  const RankRange& near = reach_->near();
   for (int step = 1; step < group_.size(); ++step) {
     const int rank = (group_.rank() + step) % group_.size();  // not all from the same one at once
+    const int from = near.has(rank) ? rank : reach_->partner(near, rank);
     const Slice theirs = slice_of(elements.size(), group_.size(), rank);
     const int64_t first = (elements.begin + theirs.begin) * element_;
-    if (theirs.size() > 0)
-      stream.copy(params_ + first, peers_->at(rank, 0) + first, theirs.size() * element_);
+    if (theirs.size() > 0 && from != group_.rank())
+      stream.copy(params_ + first, peers_->at(from, 0) + first, theirs.size() * element_);
   }
   stream.synchronize();
 }

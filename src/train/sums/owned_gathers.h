@@ -59,10 +59,10 @@ class SquareGather {
 // Updated parameters, bucket by bucket, while the next one is updated.
 class ParamGather {
  public:
-  // `params`: all of them, on the device; once on a host, or everybody's own. `peers`: everybody's, where
-  // workers reach each other's device memory; else null.
+  // `params`: all of them, on the device; once on a host, or everybody's own. `reach`, and what neighbours
+  // have: where devices reach each other; else null.
   ParamGather(Group& group, Backend& backend, void* params, const FlatLayout& layout,
-              const Ownership& ownership, std::unique_ptr<PeerBuffers> peers);
+              const Ownership& ownership, const DeviceReach* reach, std::unique_ptr<PeerBuffers> peers);
 
   // This worker's piece of the bucket is final when the compute stream has come to this point.
   void start(int64_t bucket);
@@ -72,10 +72,13 @@ class ParamGather {
 
  private:
   Gather through_the_host(Slice elements, char* at);
-  void copy_from_peers(Slice elements);
+  Group::Ticket between_devices(Slice elements, const std::string& label, bool last);
+  void send(Slice elements) const;
+  void copy_from_peers(Slice elements) const;
 
   Group& group_;
   Backend& backend_;
+  const DeviceReach* reach_;
   std::unique_ptr<PeerBuffers> peers_;
   char* params_;
   int64_t element_;

@@ -49,6 +49,8 @@ struct CarriedPieces {
 std::unique_ptr<RoundCarrier> make_host_carrier(CarriedPieces pieces);
 std::unique_ptr<RoundCarrier> make_device_carrier(CarriedPieces pieces, const DeviceReach& reach);
 
+// Which leaf each worker sums in a round; none where there are no more.
+std::vector<std::vector<LeafRange>> leaves_in(LeafRange range, int64_t round, int64_t workers);
 // The most sums that an owner has after a round over these leaves of the tree.
 int64_t kept_sums(LeafRange range, int64_t leaves, int64_t workers);
 // What make_host_carrier takes for the way of buckets of so many elements.

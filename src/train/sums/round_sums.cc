@@ -18,7 +18,8 @@ LeafRange range_of(const Group* replicas, int64_t leaves) {
 }  // namespace
 
 RoundSums::RoundSums(Backend& backend, const FlatLayout& layout, const Ownership& ownership,
-                     const SumTree& tree, const Groups& groups, const DeviceReach* reach)
+                     const SumTree& tree, const Groups& groups, const DeviceReach* reach,
+                     const DeviceReach* between)
     : layout_(layout),
       tree_(tree),
       backend_(backend),
@@ -48,7 +49,9 @@ RoundSums::RoundSums(Backend& backend, const FlatLayout& layout, const Ownership
   const bool direct = reach != nullptr && reach->is_direct();
   carrier_ = direct ? make_device_carrier(std::move(carried), *reach) : make_host_carrier(std::move(carried));
   if (replicas_ != nullptr) left_ = replicas_->split().partials(replicas_->rank()).size();
-  if (replicas_ != nullptr && !carrier_->holds_in_host_memory()) {
+  if (between != nullptr && between->is_direct()) {
+    direct_ = make_direct_exchange(*replicas_, backend_, SumOrder::kCanonical, between);
+  } else if (replicas_ != nullptr && !carrier_->holds_in_host_memory()) {
     int64_t most = 1;
     for (const Slice& piece : owned_) most = std::max(most, piece.size());
     staging_ = replicas_->allocate(static_cast<int64_t>(left_) * most * size_of(dtype_));
@@ -56,8 +59,11 @@ RoundSums::RoundSums(Backend& backend, const FlatLayout& layout, const Ownership
   find_stages();
 }
 
-int64_t RoundSums::sources(LeafRange range, int64_t leaves, int64_t workers) {
-  return kept_sums(range, leaves, workers) + workers;
+int64_t RoundSums::sources(LeafRange range, int64_t leaves, int64_t workers, const DeviceReach& reach) {
+  int64_t most = 0;
+  for (int64_t round = 0; round < round_count(range.size(), workers); ++round)
+    most = std::max(most, reach.sources(leaves, leaves_in(range, round, workers)));
+  return kept_sums(range, leaves, workers) + most;
 }
 
 void RoundSums::find_stages() {
@@ -205,6 +211,11 @@ void RoundSums::start_between_groups_of(int64_t bucket) {
       .type = dtype_ == DType::kBF16 ? SumType::kBF16 : SumType::kF32,
       .count = owned_[index].size(),
       .label = fmt::format("gradients of all groups, bucket {} of {}", bucket + 1, buckets_.count())};
+  if (direct_) {
+    between_.push_back(
+        direct_->start(reduction.type, held, {.count = reduction.count, .label = reduction.label}));
+    return;
+  }
   if (carrier_->holds_in_host_memory()) {
     partials = held;
   } else {

@@ -24,6 +24,7 @@
 
 #include "comm/leaf_stack.h"
 #include "train/state/ownership.h"
+#include "train/sums/exchange.h"
 #include "train/sums/loss_totals.h"
 #include "train/sums/round_carrier.h"
 #include "train/sums/sum_tree.h"
@@ -37,8 +38,9 @@ class RoundSums {
     Group& all;  // the same, or several like it
     Group* replicas = nullptr;
   };
+  // `reach`: of the owners, `between` of the replicas; null where nothing is known of it.
   RoundSums(Backend& backend, const FlatLayout& layout, const Ownership& ownership, const SumTree& tree,
-            const Groups& groups, const DeviceReach* reach = nullptr);
+            const Groups& groups, const DeviceReach* reach = nullptr, const DeviceReach* between = nullptr);
 
   const SumTree& tree() const { return tree_; }
   const Buckets& buckets() const { return buckets_; }
@@ -63,7 +65,7 @@ class RoundSums {
   // The sum of one of the slices that this worker owns, on the device.
   void* root(size_t slice) const { return carrier_->root(offsets_[slice]); }
   // The most that are added up at once, of a range of the leaves.
-  static int64_t sources(LeafRange range, int64_t leaves, int64_t workers);
+  static int64_t sources(LeafRange range, int64_t leaves, int64_t workers, const DeviceReach& reach);
 
   double comm_seconds() const { return comm_seconds_; }  // spent waiting so far
   int64_t bytes() const { return carrier_->bytes(); }
@@ -121,6 +123,7 @@ class RoundSums {
   std::vector<Group::Ticket> between_;
   size_t left_ = 0;  // partial sums of this group
   SharedBuffer staging_;
+  std::unique_ptr<Exchange> direct_;  // instead, where devices of all groups reach each other
   double comm_seconds_ = 0;
 };
 

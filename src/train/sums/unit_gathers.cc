@@ -1,5 +1,6 @@
 #include "train/sums/unit_gathers.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -24,9 +25,11 @@ std::vector<ParamUnit> param_units(const FlatLayout& layout, const Ownership& ow
 }
 
 UnitGathers::UnitGathers(Group& group, Backend& backend, const void* owned, const FlatLayout& layout,
-                         const Ownership& ownership, std::unique_ptr<PeerBuffers> peers)
+                         const Ownership& ownership, const DeviceReach* reach,
+                         std::unique_ptr<PeerBuffers> peers)
     : group_(group),
       backend_(backend),
+      reach_(reach),
       peers_(std::move(peers)),
       owned_(static_cast<const char*>(owned)),
       element_(size_of(layout.dtype())) {
@@ -41,9 +44,14 @@ UnitGathers::UnitGathers(Group& group, Backend& backend, const void* owned, cons
     pieces_[unit].push_back({buckets[b], own[static_cast<size_t>(b)], held});
     held += own[static_cast<size_t>(b)].size();
   }
-  if (peers_)
+  if (peers_) {
     find_peer_pieces(layout, ownership);
-  else if (const int64_t bytes = planned_bytes(layout, ownership, backend.memory()); bytes > 0)
+    if (reach_->sends() && reach_->has_neighbours()) {
+      int64_t most = 1;
+      for (const Slice& one : units_) most = std::max(most, one.size() * element_);
+      arrived_ = reach_->open({reach_->allocate(most)});
+    }
+  } else if (const int64_t bytes = planned_bytes(layout, ownership, backend.memory()); bytes > 0)
     staging_ = group.allocate(bytes);
 }
 
@@ -72,14 +80,9 @@ void UnitGathers::start(int64_t unit, void* into, bool from_the_end) {
   const auto index = static_cast<size_t>(unit);
   std::vector<UnderWay>& under_way = under_way_[unit];
   const std::string label = fmt::format("parameters, unit {} of {}", unit + 1, units_.size());
-  if (peers_) {
-    // Nobody updates these before all have taken part in the sums of this step.
-    const Group::Ticket ticket = group_.start_meeting(
-        {.label = label,
-         .before = [ready = backend_.compute().record()] { ready->wait(); },
-         .after = [this, index, at = static_cast<char*>(into)] { copy_from_peers(index, at); }});
-    return under_way.push_back({0, units_[index].size() * element_, ticket});
-  }
+  if (peers_)
+    return under_way.push_back(
+        {0, units_[index].size() * element_, between_devices(index, static_cast<char*>(into), label)});
   const std::vector<Piece>& pieces = pieces_[index];
   for (size_t i = 0; i < pieces.size(); ++i) {
     const Piece& piece = pieces[from_the_end ? pieces.size() - 1 - i : i];
@@ -114,11 +117,49 @@ Group::Ticket UnitGathers::start(const Piece& piece, char* at, const std::string
   return group_.start_all_gather(gather);
 }
 
-void UnitGathers::copy_from_peers(size_t unit, char* into) {
+// Nobody updates these before all have taken part in the sums of this step.
+Group::Ticket UnitGathers::between_devices(size_t unit, char* into, const std::string& label) {
+  Meeting final{.label = label,
+                .before = [ready = backend_.compute().record()] { ready->wait(); },
+                .after = [this, unit, into] { copy_from_peers(unit, into); }};
+  if (!reach_->sends()) return group_.start_meeting(final);
+  final.after = [this, unit, into] { send(unit, into); };
+  group_.start_meeting(final);
+  return group_.start_meeting({.label = label + ", arrived", .after = [this, unit, into] {
+                                 reach_->confirm();
+                                 copy_from_peers(unit, into);
+                               }});
+}
+
+void UnitGathers::send(size_t unit, char* into) const {
+  const int self = group_.rank();
+  char* const arrived = arrived_ ? reinterpret_cast<char*>(arrived_->at(self, 0)) : into;
+  std::vector<DeviceMessages::Part> sent, received;
+  for (const PeerPiece& piece : peer_pieces_[unit]) {
+    const int64_t bytes = piece.own.size() * element_;
+    if (piece.rank == self) {
+      for (const RankRange& host : reach_->hosts())
+        if (host != reach_->near())
+          sent.push_back(
+              {reach_->partner(host, self), const_cast<char*>(owned_) + piece.held * element_, bytes});
+    } else if (!reach_->near().has(piece.rank) && reach_->partner(reach_->near(), piece.rank) == self) {
+      received.push_back({piece.rank, arrived + (piece.own.begin - units_[unit].begin) * element_, bytes});
+    }
+  }
+  reach_->exchange(sent, received);
+}
+
+void UnitGathers::copy_from_peers(size_t unit, char* into) const {
   Stream& stream = backend_.stream(StreamKind::kCommunication);
-  for (const PeerPiece& piece : peer_pieces_[unit])
-    stream.copy(into + (piece.own.begin - units_[unit].begin) * element_,
-                peers_->at(piece.rank, 0) + piece.held * element_, piece.own.size() * element_);
+  for (const PeerPiece& piece : peer_pieces_[unit]) {
+    const int64_t offset = (piece.own.begin - units_[unit].begin) * element_;
+    const int64_t bytes = piece.own.size() * element_;
+    if (reach_->near().has(piece.rank))
+      stream.copy(into + offset, peers_->at(piece.rank, 0) + piece.held * element_, bytes);
+    else if (arrived_)
+      stream.copy(into + offset, arrived_->at(reach_->partner(reach_->near(), piece.rank), 0) + offset,
+                  bytes);
+  }
   stream.synchronize();
 }
 

@@ -19,10 +19,10 @@ std::vector<ParamUnit> param_units(const FlatLayout& layout, const Ownership& ow
 
 class UnitGathers : public UnitSource {
  public:
-  // `owned`: the parameters that this worker owns, one piece after another, on the device. `peers`:
-  // everybody's, where workers reach each other's device memory; else null.
+  // `owned`: the parameters that this worker owns, one piece after another, on the device. `reach`, and what
+  // neighbours own: where devices reach each other; else null.
   UnitGathers(Group& group, Backend& backend, const void* owned, const FlatLayout& layout,
-              const Ownership& ownership, std::unique_ptr<PeerBuffers> peers);
+              const Ownership& ownership, const DeviceReach* reach, std::unique_ptr<PeerBuffers> peers);
 
   void start(int64_t unit, void* into, bool from_the_end) override;
   void wait(int64_t unit, int64_t begin, int64_t end) override;
@@ -37,14 +37,17 @@ class UnitGathers : public UnitSource {
     Slice own;
     int64_t held = 0;  // elements that this worker owns before it
   };
-  // The same of every worker, where these are reached on their devices.
+  // The same of every worker, where devices reach each other.
   struct PeerPiece {
     Slice own;  // of the layout
     int64_t held = 0;
     int rank = 0;
   };
   void find_peer_pieces(const FlatLayout& layout, const Ownership& ownership);
-  void copy_from_peers(size_t unit, char* into);
+  Group::Ticket between_devices(size_t unit, char* into, const std::string& label);
+  // To partners on other hosts, and from them: into the unit, or where neighbours reach it.
+  void send(size_t unit, char* into) const;
+  void copy_from_peers(size_t unit, char* into) const;
   struct UnderWay {
     int64_t begin, end;  // bytes of the unit
     Group::Ticket ticket;
@@ -53,7 +56,9 @@ class UnitGathers : public UnitSource {
 
   Group& group_;
   Backend& backend_;
+  const DeviceReach* reach_;
   std::unique_ptr<PeerBuffers> peers_;
+  std::unique_ptr<PeerBuffers> arrived_;  // a unit, of which neighbours copy what came here from other hosts
   const char* owned_;
   int64_t element_;
   std::vector<Slice> units_;
