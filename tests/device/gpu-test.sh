@@ -2,14 +2,14 @@
 # Checks the CUDA backend on a machine with a GPU; called by ./dev gpu-test, which says where the programs are (GPU_PROGRAMS).
 # Ends with a table; exit code 1 where anything failed. Logs go to LOCKSTEP_GPU_LOGS (build/gpu-test).
 #
-#   gpu-test.sh [ops] [train] [kernels] [workers] [failures] [sanitize]     all of them unless some are named
+#   gpu-test.sh [ops] [train] [kernels] [workers] [hosts] [failures] [sanitize]     all of them unless some are named
 set -u
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 programs=${GPU_PROGRAMS:?run it through ./dev gpu-test}
 logs=${LOCKSTEP_GPU_LOGS:-build/gpu-test}
 mkdir -p "$logs"
 groups=(shapes rows losses tables optimizers rounded images attention pointwise products)
-wanted=" ${*:-ops train kernels workers failures sanitize} "
+wanted=" ${*:-ops train kernels workers hosts failures sanitize} "
 names=()
 rm -f "$logs"/*.txt "$logs"/*.line
 
@@ -43,6 +43,7 @@ if [[ $wanted == *" kernels "* ]]; then
   for group in "${groups[@]}"; do alone "kernels-$group" 60 "$programs/kernel_check" "$group"; done
 fi
 [[ $wanted != *" workers "* ]] || alone workers 280 tests/device/gpu-workers.sh "$programs/lockstep" "$logs"
+[[ $wanted != *" hosts "* ]] || alone hosts 280 tests/device/gpu-hosts.sh "$programs/lockstep" "$logs"
 [[ $wanted != *" failures "* ]] || alone failures 200 tests/device/gpu-failures.sh "$programs"
 if [[ $wanted == *" sanitize "* ]]; then
   sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
