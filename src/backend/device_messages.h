@@ -4,6 +4,7 @@
 // A device's messenger joins ranks by an invitation that one of them makes. What it puts on a device may wait
 // there for the peers, so nobody begins before all are known to come (Group::meet).
 #pragma once
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -15,6 +16,19 @@
 #include "base/dtype.h"
 
 namespace lockstep {
+
+// What a job asks for: through memory of the host, in memory of the devices themselves, or by messages
+// between these alone; else the best that there is.
+enum class DeviceRoute : uint8_t { kAuto, kHost, kDevice, kMessages };
+// What strategy.transport calls it.
+constexpr std::string_view name_of(DeviceRoute route) {
+  return std::array<std::string_view, 4>{"auto", "shm", "cuda_ipc", "nccl"}[static_cast<size_t>(route)];
+}
+
+struct DeviceWay {
+  DeviceRoute route = DeviceRoute::kAuto;
+  std::chrono::milliseconds deadline{60000};  // of a wait for other devices
+};
 
 class DeviceMessages {
  public:

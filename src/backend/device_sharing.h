@@ -23,6 +23,7 @@ namespace lockstep {
 struct SumSources {
   std::vector<const void*> addresses;
   std::vector<uint8_t> merges;
+  bool rounds_nodes = true;  // of bf16: every node of the tree, or else the root alone
 };
 
 class DeviceSharing {
@@ -39,8 +40,7 @@ class DeviceSharing {
   virtual std::unique_ptr<Buffer> open(std::span<const std::byte> exported) = 0;
 
   virtual size_t most_sources() const = 0;
-  // Puts a sum on the stream, element by element: f32, or bf16 rounded at every node of the tree. What it
-  // writes may be one of the sources.
+  // Puts a sum on the stream, element by element, of f32 or bf16. What it writes may be one of the sources.
   virtual void sum(StreamKind stream, DType dtype, const SumSources& sources, void* into, int64_t count) = 0;
 
   // Keeps memory until reap() finds that nobody has it open any more.

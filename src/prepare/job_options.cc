@@ -74,8 +74,8 @@ TrainOptions job_train_options(const JobSpec& spec, const ResolvedJob& job) {
   options.reduce.rank = reduce.rank;
   options.reduce.warmup = job.compress_warmup_steps.value_or(0);
   options.reduce.exchange = reduce.via != ReduceVia::kNone;
-  options.reduce.route = route_of(spec.strategy.transport);
-  options.reduce.deadline =
+  options.reduce.way.route = route_of(spec.strategy.transport);
+  options.reduce.way.deadline =
       std::chrono::milliseconds(static_cast<int64_t>(spec.strategy.deadline * 1000));
   return options;
 }

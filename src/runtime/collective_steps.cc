@@ -74,17 +74,21 @@ CollectiveSteps::CollectiveSteps(const TransferPlan& plan, size_t nodes, Backend
   }
 }
 
-void CollectiveSteps::bind(std::string_view name, Group& group) {
+void CollectiveSteps::bind(std::string_view name, Group& group, DeviceTransfers* devices) {
   const auto wanted = plan_.buffers.find(std::string(name));
   if (wanted == plan_.buffers.end()) return;
+  bool through_the_host = false;
   for (const Transfer& transfer : plan_.transfers) {
     if (transfer.group != name) continue;
     LOCKSTEP_CHECK(transfer.size == group.size(), "{} is for {} ranks, group {} has {}", transfer.label,
                    transfer.size, name, group.size());
     LOCKSTEP_CHECK(!sums(transfer) || group.split().leaves() == group.size(),
                    "{} sums one leaf per rank, group {} has {}", transfer.label, name, group.split().text());
+    through_the_host |= devices == nullptr || !DeviceTransfers::moves(transfer);
   }
-  groups_.insert_or_assign(std::string(name), Bound{&group, group.allocate(wanted->second)});
+  if (devices != nullptr) devices->reserve(wanted->second);
+  groups_.insert_or_assign(std::string(name),
+                           Bound{&group, devices, group.allocate(through_the_host ? wanted->second : 0)});
 }
 
 void CollectiveSteps::require_bound() const {
@@ -97,6 +101,10 @@ void CollectiveSteps::run(int32_t node, std::span<void* const> inputs, std::span
   const auto index = static_cast<size_t>(transfer_of_[static_cast<size_t>(node)]);
   const Transfer& transfer = plan_.transfers[index];
   if (transfer.bytes == 0) return;  // an empty tensor: everybody knows
+  DeviceTransfers* const devices = groups_.find(transfer.group)->second.devices;
+  if (devices != nullptr && DeviceTransfers::moves(transfer))
+    return node == transfer.start ? devices->start(transfer, inputs[0])
+                                  : devices->finish(transfer, outputs[0]);
   if (node == transfer.start) return start(index, inputs, stream);
   finish(index, outputs[0]);
 }

@@ -12,7 +12,7 @@
 
 #include "backend/backend.h"
 #include "comm/group.h"
-#include "runtime/transfers.h"
+#include "runtime/device_transfers.h"
 
 namespace lockstep {
 
@@ -21,9 +21,9 @@ class CollectiveSteps {
   // The plan must outlive this.
   CollectiveSteps(const TransferPlan& plan, size_t nodes, Backend& backend);
 
-  // The group of this name, which must outlive the runs. Throws InternalError when it cannot carry what the
-  // plan wants of it.
-  void bind(std::string_view name, Group& group);
+  // The group of this name, which must outlive the runs, and how its ranks reach each other's devices, if
+  // they do. Throws InternalError when it cannot carry what the plan wants of it.
+  void bind(std::string_view name, Group& group, DeviceTransfers* devices = nullptr);
   void require_bound() const;
   bool runs(int32_t node) const { return transfer_of_[static_cast<size_t>(node)] >= 0; }
   // What the stream has been given before is finished first: peers read the operand.
@@ -32,7 +32,8 @@ class CollectiveSteps {
  private:
   struct Bound {
     Group* group = nullptr;
-    SharedBuffer buffer;
+    DeviceTransfers* devices = nullptr;
+    SharedBuffer buffer;  // of the host, for what devices do not move
   };
 
   void start(size_t index, std::span<void* const> inputs, Stream& stream);

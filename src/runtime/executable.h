@@ -41,7 +41,9 @@ class Executable {
   // Where a byte of the region lies: in the buffer that was bound, or of one that passes by in the arena.
   void* region_at(int64_t offset) const;
   // The ranks that collectives of this group run over. It must outlive run().
-  void bind_group(std::string_view name, Group& group) { collectives_.bind(name, group); }
+  void bind_group(std::string_view name, Group& group, DeviceTransfers* devices = nullptr) {
+    collectives_.bind(name, group, devices);
+  }
   // Who brings the parameters of units, where the graph gathers any. It must outlive run().
   void gather_with(UnitSource& source) { units_ = &source; }
   // Called before every run is put on the stream: waits for those who still read what it is about to change.

@@ -99,7 +99,7 @@ for zero in 2 3; do
   like group-zero$zero small 2+2 "cuda_ipc; between groups nccl" strategy.zero=$zero strategy.zero_group=2
 done
 alone tensor
-like tensor-data tensor 2+2 nccl strategy.tensor=2
+like tensor-data tensor 2+2 "nccl; between tensor ranks cuda_ipc" strategy.tensor=2
 
 # Sums of the library: any order, one result for all.
 workers small fast 1+1 strategy.reduce.order=fast

@@ -155,6 +155,7 @@ start small resumed-stages $four strategy.zero=3
 judge one
 start tensor leaves
 start tensor tensor $two strategy.tensor=2
+start tensor tensor-host $two strategy.tensor=2 $host
 start tensor tensor-data $four strategy.tensor=2
 start tensor tensor-zero $four strategy.tensor=2 strategy.zero=1
 start tensor tensor-stages $four strategy.tensor=2 $stages
@@ -166,21 +167,29 @@ for stage in 1 2 3; do start wide wide-zero$stage $two strategy.zero=$stage; don
 start wide wide-stages $two $stages
 judge wide
 
-# One after the other, with nothing beside them.
-printf '%-24s %10s %10s %8s  %s\n' 'GPT-2 124M, 64 x 1024' 'ms a step' 'tokens/s' 'exposed' through
-for run in one: two:$two two-host:$two,$host four:$four four-host:$four,$host zero2:$two,strategy.zero=2 \
-  zero2-host:$two,strategy.zero=2,$host; do
-  IFS=, read -ra settings <<<"${run#*:}"
-  name=gpt2-${run%%:*}
-  names+=("$name")
-  train gpt2 "$name" "${settings[@]}"
-  [[ -f $name.summary ]] || continue
-  python3 - "$name" <<'PY'
+# One after the other, with nothing beside them. timed JOB RUN...: each a name and settings.
+sed '/^train:/i strategy: {tensor_leaves: 2}' gpt2.yaml >gpt2-leaves.yaml
+timed() {
+  local job=$1 run name settings
+  shift
+  for run; do
+    IFS=, read -ra settings <<<"${run#*:}"
+    name=$job-${run%%:*}
+    names+=("$name")
+    train "$job" "$name" "${settings[@]}"
+    [[ -f $name.summary ]] || continue
+    python3 - "$name" <<'PY'
 import json, sys
 run = json.load(open(sys.argv[1] + ".summary"))
 print("%-24s %10.1f %10.0f %7.1f%%  %s" % (sys.argv[1], run["step_time_ms"]["p50"], run["tokens_per_second"],
       100 * run["breakdown"]["exposed_comm"], run.get("device_route") or "-"))
 PY
-done
-judge gpt2-one
+  done
+  judge "$job-one"
+}
+printf '%-24s %10s %10s %8s  %s\n' 'GPT-2 124M, 64 x 1024' 'ms a step' 'tokens/s' 'exposed' through
+timed gpt2 one: two:$two two-host:$two,$host four:$four four-host:$four,$host zero2:$two,strategy.zero=2 \
+  zero2-host:$two,strategy.zero=2,$host
+timed gpt2-leaves one: tensor:$two,strategy.tensor=2 tensor-host:$two,strategy.tensor=2,$host \
+  stages:$two,$stages
 exit $failed

@@ -346,7 +346,8 @@ class LateSharing : public DeviceSharing {
     std::vector<const std::byte*> from;
     for (const void* address : sources.addresses)
       from.push_back(static_cast<const std::byte*>(device_->addresses.behind(address)));
-    device_->stream(stream).queue().put([from, merges = sources.merges, dtype, count,
+    const bool rounds = dtype == DType::kBF16 && sources.rounds_nodes;
+    device_->stream(stream).queue().put([from, merges = sources.merges, dtype, rounds, count,
                                          to = static_cast<std::byte*>(device_->addresses.behind(into))] {
       for (int64_t i = 0; i < count; ++i) {
         std::vector<float> sums;
@@ -356,7 +357,7 @@ class LateSharing : public DeviceSharing {
             const float right = sums.back();
             sums.pop_back();
             sums.back() += right;
-            if (dtype == DType::kBF16) sums.back() = from_bf16(to_bf16(sums.back()));
+            if (rounds) sums.back() = from_bf16(to_bf16(sums.back()));
           }
         }
         write_element(dtype, to, i, sums.at(0));

@@ -280,7 +280,7 @@ TEST(LateDevice, MessagesAlone) {
   TrainOptions options;
   options.leaves = 3;
   const Outcome want = train_on(*make_cpu_backend(2), model, options, {});
-  options.reduce.route = DeviceRoute::kMessages;
+  options.reduce.way.route = DeviceRoute::kMessages;
   testing::on_threads(LeafSplit::search(3, 3), [&](Group& group) {
     EXPECT_EQ(
         train_on(*testing::make_sending_late_backend(1), model, options, MeshGroups(&group), "late_post"),
@@ -295,7 +295,7 @@ TEST(LateDevice, AWorkerWhoseMessagesFailBreaksTheGroup) {
   TrainOptions options;
   options.microbatches = options.leaves = options.workers = 3;
   options.reduce.bucket_bytes = 32768;
-  options.reduce.deadline = std::chrono::milliseconds(300);
+  options.reduce.way.deadline = std::chrono::milliseconds(300);
   const auto errors = testing::run_hosts({1, 2}, LeafSplit::search(3, 3), [&](Group& group) {
     const auto backend = testing::make_sending_late_backend(1, group.rank() == 1 ? 3 : 0);
     TrainStep train(model, *backend, options, &group);
@@ -351,11 +351,11 @@ TEST(LateDevice, TheHostsMemoryWhereTheJobSaysSo) {
     const Model model = build_gpt({1, 48, 3, 101, 2, 17, 0.1});
     TrainOptions options;
     options.microbatches = options.leaves = options.workers = 3;
-    options.reduce.route = DeviceRoute::kHost;
+    options.reduce.way.route = DeviceRoute::kHost;
     const auto sharing = testing::make_sharing_late_backend(1);
     EXPECT_EQ(TrainStep(model, *sharing, options, &group).device_route(),
               "memory of the host (as strategy.transport says)");
-    options.reduce.route = DeviceRoute::kDevice;
+    options.reduce.way.route = DeviceRoute::kDevice;
     const auto apart = testing::make_late_backend(1);
     EXPECT_THROW(TrainStep(model, *apart, options, &group), UserError);
   });
@@ -392,6 +392,10 @@ StepResult train_part(Backend& backend, const Model& model, TrainOptions options
   options.mesh = groups.shape;
   options.workers = groups.shape.data;
   TrainStep train(model, backend, options, groups);
+  if (groups.tensor != nullptr) {
+    const bool reach = backend.sharing() != nullptr && options.reduce.way.route == DeviceRoute::kAuto;
+    EXPECT_EQ(train.device_route().ends_with("between tensor ranks late_ipc"), reach) << train.device_route();
+  }
   StepResult result;
   for (int64_t step = 1; step <= kSteps; ++step)
     result = train.run(1e-2, [&](int64_t m) { set_synthetic_inputs(train, model, 11, step * 8 + m); });
@@ -422,9 +426,10 @@ std::vector<StepResult> train_mesh(const MeshShape& shape, MakeBackend make, con
   return results;
 }
 
-// A mesh of late devices beside one processor. Where workers share leaves, their devices reach each other.
+// A mesh of late devices beside one processor. Those who share leaves or layers reach each other.
 void expect_the_same_bits_in(const MeshShape& shape, const Model& model, const TrainOptions& options) {
-  const MakeBackend make = shape.data > 1 ? testing::make_sharing_late_backend : testing::make_late_backend;
+  const bool reach = shape.data > 1 || shape.tensor > 1;
+  const MakeBackend make = reach ? testing::make_sharing_late_backend : testing::make_late_backend;
   SCOPED_TRACE(fmt::format("{}, ZeRO-{}, {}", shape.text(), options.zero, name_of(options.schedule)));
   Collected alone, together;
   const auto cpu = make_cpu_backend(2);
@@ -479,6 +484,18 @@ TEST(LateDevice, TensorRanks) {
   expect_the_same_bits_in({.tensor = 2}, four_blocks(), blocks);
   expect_the_same_bits_in({.pipeline = 2, .tensor = 2}, four_blocks(), in_leaves(with(0)));
   expect_the_same_bits_in({.data = 2, .pipeline = 2, .tensor = 2}, four_blocks(), in_leaves(with(1)));
+  // A vocabulary that is cut, and more ranks.
+  blocks.tensor_leaves = 4;
+  const Model llama = build_llama(
+      {.layers = 2, .dim = 48, .heads = 8, .kv_heads = 4, .hidden = 64, .vocab = 100, .batch = 2, .seq = 9});
+  for (const int ranks : {2, 4}) expect_the_same_bits_in({.tensor = ranks}, llama, blocks);
+}
+
+TEST(LateDevice, TensorRanksThroughTheHost) {
+  TrainOptions options = with(0);
+  options.tensor_leaves = 2;
+  options.reduce.way.route = DeviceRoute::kHost;
+  expect_the_same_bits_in({.tensor = 2}, four_blocks(), options);
 }
 
 // Of two leaves of a matrix of four rows, and of what lies apart from them.

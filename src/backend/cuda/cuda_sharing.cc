@@ -120,7 +120,7 @@ class CudaSharing : public DeviceSharing {
     std::ranges::copy(sources.addresses, tree.address);
     if (!are_leaves(sources.merges)) std::ranges::copy(sources.merges, tree.merges);
     device_->use();
-    tree_sum(device_->stream(stream), dtype, tree, dtype != DType::kF32, into, count);
+    tree_sum(device_->stream(stream), dtype, tree, dtype != DType::kF32 && sources.rounds_nodes, into, count);
   }
 
  private:

@@ -64,11 +64,11 @@ void PipelineRunner::make_staging(StagePart& part) {
   if (part.staged_bytes > 0) part.staging = group_.allocate(part.slots * part.staged_bytes);
 }
 
-void PipelineRunner::bind_tensor_group(Group& group) {
+void PipelineRunner::bind_tensor_group(Group& group, DeviceTransfers* devices) {
   for (StagePart& part : parts_)
     for (const auto* executable :
          {&part.forward, &part.backward[0], &part.backward[1], &part.weights[0], &part.weights[1]})
-      if (*executable) (*executable)->bind_group(name_of(MeshAxis::kTensor), group);
+      if (*executable) (*executable)->bind_group(name_of(MeshAxis::kTensor), group, devices);
 }
 
 std::vector<Slice> PipelineRunner::parts(const PipelinePlans& plans, const FlatLayout& layout,

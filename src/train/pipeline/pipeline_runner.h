@@ -31,7 +31,7 @@ class PipelineRunner {
                  const TrainState& state, const StepInputs& inputs, const std::shared_ptr<Buffer>& arena);
 
   // The tensor ranks of its stages.
-  void bind_tensor_group(Group& group);
+  void bind_tensor_group(Group& group, DeviceTransfers* devices);
 
   // Of the layout, those of each of this rank's stages: their sums are complete at different times.
   static std::vector<Slice> parts(const PipelinePlans& plans, const FlatLayout& layout, const StageMap& map);

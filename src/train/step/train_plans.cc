@@ -222,7 +222,7 @@ void require_compression(const Backend& backend, const TrainOptions& options) {
 }
 
 void require_route(const Backend& backend, const TrainOptions& options) {
-  const DeviceRoute route = options.reduce.route;
+  const DeviceRoute route = options.reduce.way.route;
   if (route == DeviceRoute::kAuto || route == DeviceRoute::kHost || backend.memory() == MemoryKind::kDevice)
     return;
   throw UserError("strategy.transport {} joins devices with memory of their own, and {} has none; use auto",

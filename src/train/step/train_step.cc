@@ -28,7 +28,7 @@ bool reaches(Group* group, Backend& backend, const TrainOptions& options) {
 // Of those who share out the state.
 std::unique_ptr<DeviceReach> owners_reach(Group* owners, Backend& backend, const TrainOptions& options) {
   if (!reaches(owners, backend, options)) return nullptr;
-  return std::make_unique<DeviceReach>(*owners, backend, options.reduce, [&](const DeviceReach& reach) {
+  return std::make_unique<DeviceReach>(*owners, backend, options.reduce.way, [&](const DeviceReach& reach) {
     return options.in_rounds()
                ? RoundSums::sources(options.owned_leaves(), options.leaves, owners->size(), reach)
                : exchange_sources(*owners, options.reduce.order, reach);
@@ -43,12 +43,11 @@ std::unique_ptr<DeviceReach> replicas_reach(const MeshGroups& groups, const Devi
   Group& adding = options.in_rounds() ? *groups.replicas : *groups.data;
   const auto host = adding.host();
   const bool one_host = host && host->count == adding.size();
-  if (one_host && options.reduce.route != DeviceRoute::kMessages) return nullptr;
-  ReduceOptions wanted = options.reduce;
+  if (one_host && options.reduce.way.route != DeviceRoute::kMessages) return nullptr;
   return std::make_unique<DeviceReach>(
-      adding, backend, wanted,
-      [&](const DeviceReach& reach) { return exchange_sources(adding, wanted.order, reach); },
-      !options.in_rounds());
+      adding, backend, options.reduce.way,
+      [&](const DeviceReach& reach) { return exchange_sources(adding, options.reduce.order, reach); },
+      options.in_rounds() ? ReachBy::kMessages : ReachBy::kBoth);
 }
 
 // Where the scalars of a step lie in one buffer of the device.
@@ -112,6 +111,9 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
       ownership_(options.ownership()),
       reach_(owners_reach(owners_, backend, options)),
       replicas_reach_(replicas_reach(groups, reach_.get(), backend, options)),
+      tensor_transfers_(groups.tensor == nullptr
+                            ? nullptr
+                            : DeviceTransfers::between(*groups.tensor, backend, options.reduce.way)),
       state_(
           backend, layout_, tables_, plans.frozen, options.optimizer, options.ema > 0, ownership_,
           [this](int64_t bytes) { return flat_memory(bytes); }, plans.whole, holders_, options.mesh_rank,
@@ -133,7 +135,7 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
     const std::vector<Slice> parts = PipelineRunner::parts(*plans.pipeline, layout_, plans.stages);
     pipeline_ = std::make_unique<PipelineRunner>(std::move(*plans.pipeline), backend_, *groups_.pipeline,
                                                  layout_, state_, *inputs_, arena_);
-    if (groups_.tensor != nullptr) pipeline_->bind_tensor_group(*groups_.tensor);
+    if (groups_.tensor != nullptr) pipeline_->bind_tensor_group(*groups_.tensor, tensor_transfers_.get());
     sum_stages(parts);
   }
   allocate_scalars();
@@ -156,7 +158,8 @@ void TrainStep::make_phases(TrainPlans& plans) {
   arena_ = reached ? peer_memory(*owners_, plans.arena_bytes()) : backend_.allocate(plans.arena_bytes());
   const auto executable = [&](const PlanHandle& plan) {
     auto made = plan ? std::make_unique<Executable>(std::move(*plan), backend_, arena_) : nullptr;
-    if (made && groups_.tensor != nullptr) made->bind_group(name_of(MeshAxis::kTensor), *groups_.tensor);
+    if (made && groups_.tensor != nullptr)
+      made->bind_group(name_of(MeshAxis::kTensor), *groups_.tensor, tensor_transfers_.get());
     return made;
   };
   for (size_t i = 0; i < kPhases; ++i) phases_[i] = executable(plans.phases[i]);
@@ -726,9 +729,11 @@ std::vector<float> TrainStep::grad(std::string_view name) const {
 }
 
 std::string TrainStep::device_route() const {
-  if (!reach_) return "";
-  return replicas_reach_ ? fmt::format("{}; between groups {}", reach_->text(), replicas_reach_->text())
-                         : reach_->text();
+  std::vector<std::string> ways;
+  if (reach_) ways.push_back(reach_->text());
+  if (replicas_reach_) ways.push_back(fmt::format("between groups {}", replicas_reach_->text()));
+  if (tensor_transfers_) ways.push_back(fmt::format("between tensor ranks {}", tensor_transfers_->text()));
+  return fmt::format("{}", fmt::join(ways, "; "));
 }
 
 std::string TrainStep::weights_sha256() {

@@ -211,7 +211,8 @@ class TrainStep {
   Ownership ownership_;
   std::unique_ptr<DeviceReach> reach_;           // of the owners, on devices with memory of their own
   std::unique_ptr<DeviceReach> replicas_reach_;  // of those who add up what several groups of owners have
-  std::shared_ptr<Buffer> gathered_;             // parameters that peers open, until they have
+  std::unique_ptr<DeviceTransfers> tensor_transfers_;  // of tensor ranks who reach each other's devices
+  std::shared_ptr<Buffer> gathered_;                   // parameters that peers open, until they have
   TrainState state_;
   std::shared_ptr<Buffer> arena_;
   std::array<std::unique_ptr<Executable>, kPhases> phases_;

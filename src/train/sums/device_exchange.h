@@ -1,5 +1,5 @@
 // The direct exchange of gradients between workers whose devices reach each other
-// (train/state/device_reach.h): no sum passes through the host.
+// (runtime/device_reach.h): no sum passes through the host.
 //
 // A worker adds up its slice of a bucket out of everybody's partial sums (train/sums/device_sums.h), in the
 // order of the tree (the slice that it owns, or where all end with the sum its slice_of the bucket); then

@@ -2,14 +2,14 @@
 //
 // Those of neighbours are read where they lie. Of every other host comes what its workers have together: for
 // each of ours, one of them adds up their partial sums as far as the tree allows, and sends that
-// (train/state/device_reach.h).
+// (runtime/device_reach.h).
 #pragma once
 #include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "train/state/device_reach.h"
+#include "runtime/device_reach.h"
 
 namespace lockstep {
 

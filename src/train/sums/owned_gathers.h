@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 #include "comm/group.h"
-#include "train/state/device_reach.h"
+#include "runtime/device_reach.h"
 #include "train/state/model_holders.h"
 #include "train/state/ownership.h"
 

@@ -1,22 +1,12 @@
 // How the sums of several workers meet.
 #pragma once
-#include <array>
-#include <chrono>
 #include <cstdint>
-#include <string_view>
 
+#include "backend/device_messages.h"
 #include "base/gradient_codec.h"
 #include "comm/sum_type.h"
 
 namespace lockstep {
-
-// What a job asks for: through memory of the host, in memory of the devices themselves, or by messages
-// between these alone; else the best that there is.
-enum class DeviceRoute : uint8_t { kAuto, kHost, kDevice, kMessages };
-// What strategy.transport calls it.
-constexpr std::string_view name_of(DeviceRoute route) {
-  return std::array<std::string_view, 4>{"auto", "shm", "cuda_ipc", "nccl"}[static_cast<size_t>(route)];
-}
 
 // Below it the latency of a network shows; that of a way through Reduction Servers below another: a gpt of 13
 // MB of gradients on 4 hosts took 307 ms a step in buckets of 512 KiB, and 146 in those of 2 MiB (directly
@@ -34,8 +24,7 @@ struct ReduceOptions {
   // Every worker ends with the sums of the gradients that it owns alone (train/state/ownership.h).
   bool owned = false;
   // How devices with memory of their own exchange them.
-  DeviceRoute route = DeviceRoute::kAuto;
-  std::chrono::milliseconds deadline{60000};  // of a wait for other devices
+  DeviceWay way = {};
   // How gradients are compressed; decides bits, also those of one worker.
   GradientCodec codec = GradientCodec::kNone;
   double topk = 0.01;  // share of the values that are sent, of GradientCodec::kTopk

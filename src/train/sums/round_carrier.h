@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/leaf_stack.h"
-#include "train/state/device_reach.h"
+#include "runtime/device_reach.h"
 #include "train/state/ownership.h"
 
 namespace lockstep {

@@ -7,8 +7,8 @@
 #include "backend/backend.h"
 #include "comm/group.h"
 #include "passes/pipeline.h"
+#include "runtime/device_reach.h"
 #include "runtime/unit_source.h"
-#include "train/state/device_reach.h"
 #include "train/state/ownership.h"
 
 namespace lockstep {

@@ -15,7 +15,6 @@
 #include "backend/device_messages.h"
 #include "backend/device_sharing.h"
 #include "comm/group.h"
-#include "train/sums/reduce_options.h"
 
 namespace lockstep {
 
@@ -48,14 +47,16 @@ class PeerBuffers {
   HostBuffer closed_;                                         // a mark of each rank
 };
 
+// Memory of neighbours, messages to everybody, or both.
+enum class ReachBy : uint8_t { kBoth, kMemory, kMessages };
+
 class DeviceReach {
  public:
   // The most that are added up at once, where workers reach each other so.
   using Sources = std::function<int64_t(const DeviceReach&)>;
-  // `neighbours`: whether memory of others is wanted; else messages go to them too. All ranks call it
-  // together. UserError where the job asks for what is not there.
-  DeviceReach(Group& group, Backend& backend, const ReduceOptions& wanted, const Sources& sources,
-              bool neighbours = true);
+  // All ranks call it together. UserError where the job asks for what is not there.
+  DeviceReach(Group& group, Backend& backend, const DeviceWay& wanted, const Sources& sources,
+              ReachBy by = ReachBy::kBoth);
 
   bool is_direct() const { return why_not_.empty(); }
   // "cuda_ipc", "nccl", "cuda_ipc and nccl", or "memory of the host (why)".

@@ -1,4 +1,4 @@
-#include "train/state/device_reach.h"
+#include "runtime/device_reach.h"
 
 #include <algorithm>
 #include <array>
@@ -88,17 +88,18 @@ std::byte* PeerBuffers::at(int rank, size_t buffer) const {
   return static_cast<std::byte*>(memory.data());
 }
 
-DeviceReach::DeviceReach(Group& group, Backend& backend, const ReduceOptions& wanted, const Sources& sources,
-                         bool neighbours)
+DeviceReach::DeviceReach(Group& group, Backend& backend, const DeviceWay& wanted, const Sources& sources,
+                         ReachBy by)
     : group_(group), sharing_(backend.sharing()), why_not_(first_reason(group, refusal(wanted.route))) {
+  const bool reads = by != ReachBy::kMessages && wanted.route != DeviceRoute::kMessages;
+  const bool sends = by != ReachBy::kMemory && wanted.route != DeviceRoute::kDevice;
   stand_alone();
   if (is_direct()) {
-    const bool asks = neighbours && wanted.route != DeviceRoute::kMessages;
-    const std::string apart = asks ? meet_neighbours() : "";
+    const std::string apart = reads ? meet_neighbours() : "";
     if (hosts_.size() > 1) {
-      why_not_ = wanted.route == DeviceRoute::kDevice ? "workers are not all joined as those of one host"
-                                                      : join_far(backend.messenger(), wanted.deadline);
-      if (!is_direct() && !apart.empty()) why_not_ = fmt::format("{}; {}", apart, why_not_);
+      why_not_ = sends ? join_far(backend.messenger(), wanted.deadline)
+                       : "workers are not all joined as those of one host";
+      if (!is_direct() && !apart.empty()) why_not_ = sends ? fmt::format("{}; {}", apart, why_not_) : apart;
     }
   }
   if (is_direct()) {
