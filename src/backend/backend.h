@@ -104,6 +104,9 @@ class Backend {
   // then. Pinned memory of a backend that works in the host's is like any other.
   virtual std::unique_ptr<Buffer> allocate(int64_t bytes, MemoryKind kind) = 0;
   std::unique_ptr<Buffer> allocate(int64_t bytes) { return allocate(bytes, memory()); }
+  // While the result is kept, the device copies from and to this memory of the host, whole pages, as fast as
+  // it can; null where that makes no difference.
+  virtual std::shared_ptr<void> pin(void* /*memory*/, int64_t /*bytes*/) { return nullptr; }
   // How other processes of the host reach this device's memory; null where they do not.
   virtual DeviceSharing* sharing() { return nullptr; }
   // How this device sends to others, also of other hosts; null where it does not.

@@ -193,6 +193,15 @@ class CudaBackend : public Backend {
     fill_with_draws(device_->stream(StreamKind::kCompute), fill, dtype, first, to, count);
     return true;
   }
+  std::shared_ptr<void> pin(void* memory, int64_t bytes) override {
+    if (bytes == 0) return nullptr;
+    device_->use();
+    const cudaError_t status = cudaHostRegister(memory, static_cast<size_t>(bytes), cudaHostRegisterPortable);
+    if (status == cudaSuccess) return {memory, [](void* pinned) { cudaHostUnregister(pinned); }};
+    cudaGetLastError();
+    log_debug("{} bytes of the host are not pinned: {}", bytes, cudaGetErrorString(status));
+    return nullptr;
+  }
   DeviceSharing* sharing() override { return sharing_.get(); }
   DeviceMessenger* messenger() override { return messenger_.get(); }
   Stream& stream(StreamKind kind) override { return streams_[static_cast<size_t>(kind)]; }

@@ -61,7 +61,7 @@ void PipelineRunner::make_staging(StagePart& part) {
     part.staged[t] = part.staged_bytes;
     part.staged_bytes += padded_slot_bytes(transfer.type);
   }
-  if (part.staged_bytes > 0) part.staging = group_.allocate(part.slots * part.staged_bytes);
+  if (part.staged_bytes > 0) part.staging = StagingMemory(group_, backend_, part.slots * part.staged_bytes);
 }
 
 void PipelineRunner::bind_tensor_group(Group& group, DeviceTransfers* devices) {

@@ -17,6 +17,7 @@
 #include "comm/mesh.h"
 #include "train/pipeline/pipeline_plans.h"
 #include "train/pipeline/stage_sums.h"
+#include "train/state/group_memory.h"
 #include "train/state/train_state.h"
 #include "train/step/step_inputs.h"
 
@@ -64,7 +65,7 @@ class PipelineRunner {
     int64_t slot_bytes = 0, slots = 1;
     std::unique_ptr<Buffer> memory;
     // Where the device has memory of its own: what is sent and received, in that of the host.
-    SharedBuffer staging;
+    StagingMemory staging;
     std::map<size_t, int64_t> staged;  // offsets in a slot of it, by transfer
     int64_t staged_bytes = 0;          // of such a slot
     int stage = 0;

@@ -69,13 +69,13 @@ class DirectExchange : public Exchange {
     if (staging_.bytes() >= partials * bytes) return;
     LOCKSTEP_CHECK(staging_.bytes() == 0, "a bucket of {} bytes after smaller ones", bytes);
     staging_stride_ = bytes;
-    staging_ = group_.allocate(partials * bytes);
+    staging_ = StagingMemory(group_, backend_, partials * bytes);
   }
 
   Group& group_;
   Backend& backend_;
   SumOrder order_;
-  SharedBuffer staging_;
+  StagingMemory staging_;
   int64_t staging_stride_ = 0;
 };
 

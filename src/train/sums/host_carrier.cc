@@ -31,8 +31,8 @@ class HostCarrier : public RoundCarrier {
   explicit HostCarrier(CarriedPieces pieces) : made_of_(std::move(pieces)) {
     int64_t most = 0, offset = 0;
     for (const Slice& bucket : made_of_.buckets) most = std::max(most, piece_bytes(bucket));
-    send_ = made_of_.group.allocate(most * workers());
-    receive_ = made_of_.group.allocate(send_.bytes());
+    send_ = StagingMemory(made_of_.group, made_of_.backend, most * workers());
+    receive_ = StagingMemory(made_of_.group, made_of_.backend, send_.bytes());
     for (const Slice& piece : made_of_.pieces) {
       offsets_.push_back(offset);
       offset += piece.size();
@@ -130,7 +130,7 @@ class HostCarrier : public RoundCarrier {
   std::vector<std::unique_ptr<Buffer>> sums_;  // kept between rounds, per slot
   std::vector<std::byte> scratch_;             // a chunk of those that are not
   std::unique_ptr<Buffer> root_;               // on a device with memory of its own
-  SharedBuffer send_, receive_;                // one piece of a bucket for each worker, and from each
+  StagingMemory send_, receive_;               // one piece of a bucket for each worker, and from each
 };
 
 }  // namespace

@@ -157,7 +157,8 @@ ParamGather::ParamGather(Group& group, Backend& backend, void* params, const Fla
       element_(size_of(layout.dtype())),
       held_once_(ownership.is_shared()),
       buckets_(ownership.buckets(layout)) {
-  if (backend.memory() == MemoryKind::kDevice && !peers_) staging_ = group.allocate(buckets_.bytes());
+  if (backend.memory() == MemoryKind::kDevice && !peers_)
+    staging_ = StagingMemory(group, backend, buckets_.bytes());
 }
 
 // The last one is not worth a hand-over to the group's thread: nothing is left to update meanwhile.

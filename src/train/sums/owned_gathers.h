@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "comm/group.h"
 #include "runtime/device_reach.h"
+#include "train/state/group_memory.h"
 #include "train/state/model_holders.h"
 #include "train/state/ownership.h"
 
@@ -84,7 +85,7 @@ class ParamGather {
   int64_t element_;
   bool held_once_;
   Buckets buckets_;
-  SharedBuffer staging_;  // where the group does not reach the device's memory
+  StagingMemory staging_;  // where the group does not reach the device's memory
   std::vector<Group::Ticket> tickets_;
 };
 

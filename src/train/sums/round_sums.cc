@@ -54,7 +54,7 @@ RoundSums::RoundSums(Backend& backend, const FlatLayout& layout, const Ownership
   } else if (replicas_ != nullptr && !carrier_->holds_in_host_memory()) {
     int64_t most = 1;
     for (const Slice& piece : owned_) most = std::max(most, piece.size());
-    staging_ = replicas_->allocate(static_cast<int64_t>(left_) * most * size_of(dtype_));
+    staging_ = StagingMemory(*replicas_, backend_, static_cast<int64_t>(left_) * most * size_of(dtype_));
   }
   find_stages();
 }

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "comm/leaf_stack.h"
+#include "train/state/group_memory.h"
 #include "train/state/ownership.h"
 #include "train/sums/exchange.h"
 #include "train/sums/loss_totals.h"
@@ -122,7 +123,7 @@ class RoundSums {
   int64_t next_between_ = 0;
   std::vector<Group::Ticket> between_;
   size_t left_ = 0;  // partial sums of this group
-  SharedBuffer staging_;
+  StagingMemory staging_;
   std::unique_ptr<Exchange> direct_;  // instead, where devices of all groups reach each other
   double comm_seconds_ = 0;
 };

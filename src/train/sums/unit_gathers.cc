@@ -52,7 +52,7 @@ UnitGathers::UnitGathers(Group& group, Backend& backend, const void* owned, cons
       arrived_ = reach_->open({reach_->allocate(most)});
     }
   } else if (const int64_t bytes = planned_bytes(layout, ownership, backend.memory()); bytes > 0)
-    staging_ = group.allocate(bytes);
+    staging_ = StagingMemory(group, backend, bytes);
 }
 
 void UnitGathers::find_peer_pieces(const FlatLayout& layout, const Ownership& ownership) {

@@ -9,6 +9,7 @@
 #include "passes/pipeline.h"
 #include "runtime/device_reach.h"
 #include "runtime/unit_source.h"
+#include "train/state/group_memory.h"
 #include "train/state/ownership.h"
 
 namespace lockstep {
@@ -64,7 +65,7 @@ class UnitGathers : public UnitSource {
   std::vector<Slice> units_;
   std::vector<std::vector<Piece>> pieces_;              // per unit
   std::vector<std::vector<PeerPiece>> peer_pieces_;     // per unit
-  SharedBuffer staging_;                                // where the group does not reach the device's memory
+  StagingMemory staging_;                               // where the group does not reach the device's memory
   std::map<int64_t, std::vector<UnderWay>> under_way_;  // by unit
   double seconds_ = 0;
 };
