@@ -9,8 +9,6 @@
 #include "graph/op_def.h"
 #include "passes/bf16.h"
 #include "train/state/group_memory.h"
-#include "train/state/state_hash.h"
-#include "train/sums/device_exchange.h"
 #include "train/update/update.h"
 
 namespace lockstep {
@@ -21,35 +19,6 @@ constexpr int64_t kFloat = sizeof(float);
 // run.
 constexpr std::string_view kRandomInput = "rng";
 
-bool reaches(Group* group, Backend& backend, const TrainOptions& options) {
-  return group != nullptr && options.reduce.exchange && backend.memory() == MemoryKind::kDevice;
-}
-
-// Of those who share out the state.
-std::unique_ptr<DeviceReach> owners_reach(Group* owners, Backend& backend, const TrainOptions& options) {
-  if (!reaches(owners, backend, options)) return nullptr;
-  return std::make_unique<DeviceReach>(*owners, backend, options.reduce.way, [&](const DeviceReach& reach) {
-    return options.in_rounds()
-               ? RoundSums::sources(options.owned_leaves(), options.leaves, owners->size(), reach)
-               : exchange_sources(*owners, options.reduce.order, reach);
-  });
-}
-
-// Of those who add up what groups of owners have. A device's messages wait for each other, so that it sends
-// within one group of workers alone.
-std::unique_ptr<DeviceReach> replicas_reach(const MeshGroups& groups, const DeviceReach* owners,
-                                            Backend& backend, const TrainOptions& options) {
-  if (groups.part == nullptr || owners == nullptr || owners->sends()) return nullptr;
-  Group& adding = options.in_rounds() ? *groups.replicas : *groups.data;
-  const auto host = adding.host();
-  const bool one_host = host && host->count == adding.size();
-  if (one_host && options.reduce.way.route != DeviceRoute::kMessages) return nullptr;
-  return std::make_unique<DeviceReach>(
-      adding, backend, options.reduce.way,
-      [&](const DeviceReach& reach) { return exchange_sources(adding, options.reduce.order, reach); },
-      options.in_rounds() ? ReachBy::kMessages : ReachBy::kBoth);
-}
-
 // Where the scalars of a step lie in one buffer of the device.
 struct Scalars {
   float lr;
@@ -58,13 +27,6 @@ struct Scalars {
   int64_t step;
   float lr_history[kLrHistory];
 };
-
-std::vector<float> floats_of(DType dtype, std::span<const std::byte> stored) {
-  std::vector<float> values(stored.size() / static_cast<size_t>(size_of(dtype)));
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(read_element(dtype, stored.data(), static_cast<int64_t>(i)));
-  return values;
-}
 
 struct ReadBack {
   LossTotal total;
@@ -109,11 +71,7 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
       group_(groups.data),
       owners_(groups.owners()),
       ownership_(options.ownership()),
-      reach_(owners_reach(owners_, backend, options)),
-      replicas_reach_(replicas_reach(groups, reach_.get(), backend, options)),
-      tensor_transfers_(groups.tensor == nullptr
-                            ? nullptr
-                            : DeviceTransfers::between(*groups.tensor, backend, options.reduce.way)),
+      ways_(groups, backend, options),
       state_(
           backend, layout_, tables_, plans.frozen, options.optimizer, options.ema > 0, ownership_,
           [this](int64_t bytes) { return flat_memory(bytes); }, plans.whole, holders_, options.mesh_rank,
@@ -135,7 +93,7 @@ TrainStep::TrainStep(TrainPlans plans, const Model& model, Backend& backend, con
     const std::vector<Slice> parts = PipelineRunner::parts(*plans.pipeline, layout_, plans.stages);
     pipeline_ = std::make_unique<PipelineRunner>(std::move(*plans.pipeline), backend_, *groups_.pipeline,
                                                  layout_, state_, *inputs_, arena_);
-    if (groups_.tensor != nullptr) pipeline_->bind_tensor_group(*groups_.tensor, tensor_transfers_.get());
+    if (groups_.tensor != nullptr) pipeline_->bind_tensor_group(*groups_.tensor, ways_.tensor());
     sum_stages(parts);
   }
   allocate_scalars();
@@ -159,7 +117,7 @@ void TrainStep::make_phases(TrainPlans& plans) {
   const auto executable = [&](const PlanHandle& plan) {
     auto made = plan ? std::make_unique<Executable>(std::move(*plan), backend_, arena_) : nullptr;
     if (made && groups_.tensor != nullptr)
-      made->bind_group(name_of(MeshAxis::kTensor), *groups_.tensor, tensor_transfers_.get());
+      made->bind_group(name_of(MeshAxis::kTensor), *groups_.tensor, ways_.tensor());
     return made;
   };
   for (size_t i = 0; i < kPhases; ++i) phases_[i] = executable(plans.phases[i]);
@@ -171,8 +129,8 @@ void TrainStep::make_phases(TrainPlans& plans) {
 // gathered from there.
 std::unique_ptr<Buffer> TrainStep::flat_memory(int64_t bytes) {
   if (ownership_.is_shared()) return host_memory(*owners_, bytes);
-  if (!reach_ || !reach_->is_direct() || !ownership_.is_split()) return backend_.allocate(bytes);
-  gathered_ = reach_->allocate(std::max<int64_t>(bytes, 1));
+  if (!ways_.owners_are_direct() || !ownership_.is_split()) return backend_.allocate(bytes);
+  gathered_ = ways_.owners()->allocate(std::max<int64_t>(bytes, 1));
   return std::make_unique<HeldBuffer>(gathered_);
 }
 
@@ -180,28 +138,27 @@ void TrainStep::make_sums() {
   ReduceOptions reduce = options_.reduce;
   // Where several groups own everything, each slice has several owners, and all workers get all sums.
   reduce.owned = ownership_.is_split() && groups_.part == nullptr;
-  const auto peers = [&] { return gathered_ ? reach_->open({std::move(gathered_)}) : nullptr; };
+  const auto peers = [&] { return gathered_ ? ways_.owners()->open({std::move(gathered_)}) : nullptr; };
   if (ownership_.gathers())
     params_gather_ = std::make_unique<ParamGather>(*owners_, backend_, state_.flat_params(), layout_,
-                                                   ownership_, reach_.get(), peers());
+                                                   ownership_, ways_.owners(), peers());
   if (ownership_.splits_params())
     unit_gathers_ = std::make_unique<UnitGathers>(*owners_, backend_, state_.flat_params(), layout_,
-                                                  ownership_, reach_.get(), peers());
+                                                  ownership_, ways_.owners(), peers());
   if (ownership_.splits_gradients()) {
     const SumTree tree = SumTree::in_rounds(
         options_.leaves, options_.microbatches, *group_,
         {.leaves = options_.owned_leaves(), .workers = owners_->size(), .rank = owners_->rank()});
     const RoundSums::Groups groups{.owners = *owners_, .all = *group_, .replicas = groups_.replicas};
-    rounds_ = std::make_unique<RoundSums>(backend_, layout_, ownership_, tree, groups, reach_.get(),
-                                          replicas_reach_.get());
+    rounds_ = std::make_unique<RoundSums>(backend_, layout_, ownership_, tree, groups, ways_.owners(),
+                                          ways_.adders());
     if (phase(Phase::kAccumulate) != nullptr) leaf_ = backend_.allocate(layout_.sums_bytes());
     return;
   }
   sums_ = std::make_unique<LeafSums>(
       backend_, layout_, tables_,
       SumTree(options_.leaves, options_.microbatches, options_.reduce.order, group_), reduce, group_,
-      // What owners reach of each other is no way to all others.
-      groups_.part == nullptr ? reach_.get() : replicas_reach_.get(), make_residuals());
+      ways_.adders(), make_residuals());
   if (phase(Phase::kAccumulate) != nullptr) lists_ = sums_->slots().make_lists();
 }
 
@@ -610,142 +567,12 @@ void TrainStep::restored(int64_t steps_applied) {
   state_.mark_rows(steps_applied);
 }
 
-std::vector<float> TrainStep::param(std::string_view name) {
-  catch_up_all();
-  const StateTensor& found = state_.param(name);
-  if (found.is_whole()) return read_floats(found.dtype, found.data, found.shape.numel());
-  std::vector<std::byte> stored(static_cast<size_t>(found.bytes()));
-  read_together(found, 0, stored);
-  return floats_of(found.dtype, stored);
-}
-
 void TrainStep::split_with(SplitTensors split) {
   split_ = std::move(split);
   if (!units_.empty())
     unit_reader_ = std::make_unique<UnitReader>(
         backend_, units_, [this](std::string_view name) -> const StateTensor& { return state_.param(name); },
         split_.read);
-}
-
-void TrainStep::read_state(const StateTensor& tensor, int64_t first, std::span<std::byte> into) const {
-  if (tensor.is_whole())
-    return backend_.download(into.data(), static_cast<const std::byte*>(tensor.data) + first,
-                             static_cast<int64_t>(into.size()));
-  LOCKSTEP_CHECK(split_.read, "nobody reads {}, which is split", tensor.name);
-  split_.read(tensor, first, into);
-}
-
-void TrainStep::write_state(const StateTensor& tensor, int64_t first, std::span<const std::byte> from) {
-  if (tensor.is_whole())
-    return backend_.upload(static_cast<std::byte*>(tensor.data) + first, from.data(),
-                           static_cast<int64_t>(from.size()));
-  LOCKSTEP_CHECK(split_.write, "nobody writes {}, which is split", tensor.name);
-  split_.write(tensor, first, from);
-}
-
-void TrainStep::read_together(const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
-  const int64_t element = size_of(tensor.dtype);
-  const int64_t begin = first / element, end = begin + static_cast<int64_t>(into.size()) / element;
-  const auto within = [&](int64_t from, int64_t until) {
-    return Slice{std::max(begin, from), std::min(end, until)};
-  };
-  const auto place = [&](Slice part) {
-    return into.subspan(static_cast<size_t>((part.begin - begin) * element),
-                        static_cast<size_t>(part.size() * element));
-  };
-  std::ranges::fill(into, std::byte{0});
-  for_pieces(tensor, {begin, end}, [&](Slice part, const std::byte* own) {
-    backend_.download(place(part).data(), own, part.size() * element);
-  });
-  if (group_ == nullptr || !ownership_.is_split() || tensor.flat_offset < 0) return;
-  const RankLine line = groups_.shape.line(MeshAxis::kData, groups_.rank);
-  for (int rank = 0; rank < group_->size(); ++rank)
-    for (const Slice& held : state_.held_by(line.number(rank), tensor, TrainState::Held::kAll))
-      if (const Slice part = within(held.begin, held.end); part.size() > 0)
-        group_->broadcast(place(part), rank, "weights");
-}
-
-std::vector<float> TrainStep::read_floats(DType dtype, const void* data, int64_t count) const {
-  std::vector<std::byte> stored(static_cast<size_t>(count * size_of(dtype)));
-  backend_.download(stored.data(), data, static_cast<int64_t>(stored.size()));
-  return floats_of(dtype, stored);
-}
-
-void TrainStep::set_param(std::string_view name, const std::vector<float>& values) {
-  const StateTensor& found = state_.param(name);
-  LOCKSTEP_CHECK(static_cast<int64_t>(values.size()) == found.shape.numel(), "values for {}", name);
-  std::vector<std::byte> stored(static_cast<size_t>(found.bytes()));
-  for (size_t i = 0; i < values.size(); ++i)
-    write_element(found.dtype, stored.data(), static_cast<int64_t>(i), static_cast<double>(values[i]));
-  state_.gate().wait();
-  for (const StatePiece& piece : pieces_of(found))
-    backend_.upload(piece.data, stored.data() + piece.first * size_of(found.dtype),
-                    piece.count * size_of(found.dtype));
-}
-
-std::vector<float> TrainStep::entry_grad(const FlatEntry& entry) const {
-  if (!ownership_.is_split())
-    return read_floats(layout_.dtype(), sums_->slots().at(0, entry.offset), entry.shape.numel());
-  std::vector<float> values(static_cast<size_t>(entry.shape.numel()), 0.0f);
-  for (const SliceUpdate& one : slices_) {
-    const Slice& slice = owned_[one.slice];
-    const int64_t begin = std::max(slice.begin, entry.offset);
-    const int64_t end = std::min(slice.end, entry.offset + entry.shape.numel());
-    if (begin >= end) continue;
-    const auto own = read_floats(layout_.dtype(), root_at(begin), end - begin);
-    std::copy(own.begin(), own.end(), values.begin() + (begin - entry.offset));
-  }
-  return values;
-}
-
-std::vector<float> TrainStep::grad(std::string_view name) const {
-  const StateTensor& found = state_.param(name);
-  std::vector<float> values(static_cast<size_t>(found.shape.numel()), 0.0f);
-  for (const FlatEntry& entry : layout_.entries()) {
-    const LeafPiece* const leaf = state_.piece(entry.name);
-    if (entry.name == name) values = entry_grad(entry);
-    if (leaf == nullptr || leaf->param != name) continue;
-    const std::vector<float> own = entry_grad(entry);
-    leaf->for_runs([&](int64_t first, int64_t at, int64_t count) {
-      std::copy_n(own.begin() + at, count, values.begin() + first);
-    });
-  }
-  if (!sums_) return values;
-  const GradientSlot& root = sums_->slots()[0];
-  for (size_t i = 0; i < tables_.size(); ++i) {
-    if (tables_[i].name != name) continue;
-    const RowList& list = root.tables[i];
-    const int64_t columns = tables_[i].table[1];
-    std::vector<int32_t> ids(static_cast<size_t>(list.length));
-    std::vector<float> rows(static_cast<size_t>(list.length * columns));
-    backend_.download(ids.data(), list.ids->data(), list.ids->bytes());
-    backend_.download(rows.data(), list.rows->data(), list.rows->bytes());
-    for (int64_t k = 0; k < list.length; ++k)
-      if (ids[static_cast<size_t>(k)] >= 0)
-        std::copy_n(rows.begin() + k * columns, columns,
-                    values.begin() + ids[static_cast<size_t>(k)] * columns);
-  }
-  return values;
-}
-
-std::string TrainStep::device_route() const {
-  std::vector<std::string> ways;
-  if (reach_) ways.push_back(reach_->text());
-  if (replicas_reach_) ways.push_back(fmt::format("between groups {}", replicas_reach_->text()));
-  if (tensor_transfers_) ways.push_back(fmt::format("between tensor ranks {}", tensor_transfers_->text()));
-  return fmt::format("{}", fmt::join(ways, "; "));
-}
-
-std::string TrainStep::weights_sha256() {
-  // Who owns none of them waits for nothing else.
-  backend_.compute().synchronize();
-  std::vector<const StateTensor*> held;
-  for (const StateTensor& tensor : state().model())
-    if (state_.is_held_here(tensor)) held.push_back(&tensor);
-  return sha256_of(backend_, std::move(held),
-                   [this](const StateTensor& tensor, int64_t first, std::span<std::byte> into) {
-                     read_together(tensor, first, into);
-                   });
 }
 
 int64_t TrainStep::param_count() const {

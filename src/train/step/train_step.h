@@ -20,6 +20,7 @@
 #include "train/state/staged_messages.h"
 #include "train/state/train_state.h"
 #include "train/state/unit_reader.h"
+#include "train/step/device_ways.h"
 #include "train/step/staging_ring.h"
 #include "train/step/step_inputs.h"
 #include "train/step/train_plans.h"
@@ -139,7 +140,7 @@ class TrainStep {
   // In which gradients are reduced; none without peers.
   const Buckets& buckets() const { return rounds_ ? rounds_->buckets() : sums_->buckets(); }
   // How the devices of those who share the leaves reach each other; "" where that is no question.
-  std::string device_route() const;
+  std::string device_route() const { return ways_.text(); }
   // From the model's graph to all plans.
   double compile_milliseconds() const { return compile_milliseconds_; }
   // Bytes of parameters, gradients, optimizer state, inputs, the arena and what kernels hold: the planned
@@ -209,10 +210,8 @@ class TrainStep {
   Group* group_;   // of those who share the leaves
   Group* owners_;  // of those who share out the state: the same, or a part of them
   Ownership ownership_;
-  std::unique_ptr<DeviceReach> reach_;           // of the owners, on devices with memory of their own
-  std::unique_ptr<DeviceReach> replicas_reach_;  // of those who add up what several groups of owners have
-  std::unique_ptr<DeviceTransfers> tensor_transfers_;  // of tensor ranks who reach each other's devices
-  std::shared_ptr<Buffer> gathered_;                   // parameters that peers open, until they have
+  DeviceWays ways_;
+  std::shared_ptr<Buffer> gathered_;  // parameters that peers open, until they have
   TrainState state_;
   std::shared_ptr<Buffer> arena_;
   std::array<std::unique_ptr<Executable>, kPhases> phases_;

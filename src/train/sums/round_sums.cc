@@ -49,7 +49,7 @@ RoundSums::RoundSums(Backend& backend, const FlatLayout& layout, const Ownership
   const bool direct = reach != nullptr && reach->is_direct();
   carrier_ = direct ? make_device_carrier(std::move(carried), *reach) : make_host_carrier(std::move(carried));
   if (replicas_ != nullptr) left_ = replicas_->split().partials(replicas_->rank()).size();
-  if (between != nullptr && between->is_direct()) {
+  if (replicas_ != nullptr && between != nullptr && between->is_direct()) {
     direct_ = make_direct_exchange(*replicas_, backend_, SumOrder::kCanonical, between);
   } else if (replicas_ != nullptr && !carrier_->holds_in_host_memory()) {
     int64_t most = 1;
