@@ -42,7 +42,7 @@ if [[ $wanted == *" kernels "* ]]; then
   # A process each: an error of the device ends one group only.
   for group in "${groups[@]}"; do alone "kernels-$group" 60 "$programs/kernel_check" "$group"; done
 fi
-[[ $wanted != *" workers "* ]] || alone workers 280 tests/device/gpu-workers.sh "$programs/lockstep" "$logs"
+[[ $wanted != *" workers "* ]] || alone workers 400 tests/device/gpu-workers.sh "$programs/lockstep" "$logs"
 [[ $wanted != *" hosts "* ]] || alone hosts 280 tests/device/gpu-hosts.sh "$programs/lockstep" "$logs"
 [[ $wanted != *" failures "* ]] || alone failures 200 tests/device/gpu-failures.sh "$programs"
 if [[ $wanted == *" sanitize "* ]]; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # gpu-workers.sh LOCKSTEP LOGS: jobs on one GPU by workers that share it, in every layout of the model and its state, through
 # memory of the devices and of the host, with and without recomputation, killed and resumed: one weights_sha256 for each
-# job. Then what a step takes by one, two and four workers, by either way. Some 3 minutes.
+# job. Then what a step takes by one, two and four workers, by either way. Some 5 minutes.
 set -u
 lockstep=$(realpath "$1")
 logs=$(realpath "${2:-.}")
@@ -189,7 +189,6 @@ PY
 }
 printf '%-24s %10s %10s %8s  %s\n' 'GPT-2 124M, 64 x 1024' 'ms a step' 'tokens/s' 'exposed' through
 timed gpt2 one: two:$two two-host:$two,$host four:$four four-host:$four,$host zero2:$two,strategy.zero=2 \
-  zero2-host:$two,strategy.zero=2,$host
-timed gpt2-leaves one: tensor:$two,strategy.tensor=2 tensor-host:$two,strategy.tensor=2,$host \
-  stages:$two,$stages
+  zero2-host:$two,strategy.zero=2,$host stages:$two,$stages stages4:$four,strategy.pipeline=4
+timed gpt2-leaves one: tensor:$two,strategy.tensor=2
 exit $failed
