@@ -118,7 +118,7 @@ struct TrainPlans {
 // Throws UserError where leaves do not divide microbatches, or the optimizer is unknown. `shared`: with plans
 // that differ in nothing but the workers, the leaves and the policy of recomputation. Such plans are for
 // looking at what they take, and not run: of the updates of slices that are alike they have one.
-TrainPlans plan_training(const Model& model, Backend& backend, const TrainOptions& options,
+TrainPlans plan_training(const Model& logical, Backend& backend, const TrainOptions& options,
                          SharedGraphs* shared = nullptr);
 
 }  // namespace lockstep

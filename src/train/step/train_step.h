@@ -158,7 +158,7 @@ class TrainStep {
     return phases_[static_cast<size_t>(phase)].get();
   }  // null: not there
   // Puts a phase on the compute stream, where it is there.
-  void enqueue(Phase phase);
+  void enqueue(Phase which);
   void set_step(int64_t step);
   void set_random(int64_t microbatch, int64_t step);
   // Runs one microbatch's backward into the slot at hand: written, or added to what it holds.

@@ -61,8 +61,8 @@ Group::Ticket DeviceExchange::start(SumType type, std::span<void* const> partial
                                     const BucketTransfer& bucket) {
   const bool all = bucket.whom == SumFor::kAll;
   const bool copies = all && reach_.has_neighbours();
-  auto moved = std::make_shared<Moved>(dtype_of(type), bucket.count, offset_of(partials),
-                                       std::vector<void*>(partials.begin(), partials.end()));
+  auto moved = std::make_shared<Moved>(
+      Moved{dtype_of(type), bucket.count, offset_of(partials), {partials.begin(), partials.end()}, {}});
   for (int rank = 0; rank < group_.size(); ++rank)
     moved->slices.push_back(slice_of(bucket.count, group_.size(), rank));
   const auto began = [began = bucket.began, ready = backend_.compute().record()] {
