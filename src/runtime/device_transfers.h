@@ -27,7 +27,7 @@ class DeviceTransfers {
   static bool moves(const Transfer& transfer);
   // So that all transfers of a plan have room. Before the first one.
   void reserve(int64_t bytes) { wanted_ = std::max(wanted_, bytes); }
-  int64_t bytes() const { return 2 * opened_; }
+  int64_t bytes() const { return 2 * wanted_; }
 
   void start(const Transfer& transfer, const void* operand);
   void finish(const Transfer& transfer, void* result);

@@ -585,7 +585,7 @@ int64_t TrainStep::planned_bytes() const {
   int64_t bytes = state_.bytes() + arena_->bytes() + inputs_->device_bytes() + scalars_->bytes();
   bytes += rounds_ ? rounds_->bytes() : sums_->bytes();
   if (leaf_) bytes += leaf_->bytes();
-  bytes += communication_bytes_;
+  bytes += ways_.tensor() != nullptr ? ways_.tensor()->bytes() : communication_bytes_;
   if (squares_) bytes += squares_->bytes();
   if (params_gather_) bytes += params_gather_->bytes();
   if (unit_gathers_) bytes += unit_gathers_->bytes();
